@@ -178,7 +178,8 @@ async function fetchAndUnpack(
   await rm(downloads, { recursive: true });
 }
 
-async function requireSpace(directory: string, bytes: number, what: string): Promise<void> {
+/** Refuses at once what would fail after minutes. */
+export async function requireSpace(directory: string, bytes: number, what: string): Promise<void> {
   const { bavail, bsize } = await statfs(directory);
   if (bavail * bsize < bytes) throw noSpace(directory, `${what} needs ${megabytes(bytes)}`);
 }

@@ -14,6 +14,8 @@ export interface ToolOptions {
   env?: NodeJS.ProcessEnv;
   /** Each line of standard output as it comes; it is then not collected. */
   onLine?: (line: string) => void;
+  /** Ends the program, and is then the reason of the rejection. */
+  signal?: AbortSignal;
   /** Milliseconds until the program is killed. */
   timeout?: number;
   /** The Debian package that brings the program, for the error when it is missing. */
@@ -29,8 +31,10 @@ export function runTool(
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd: options.cwd,
+      signal: options.signal,
       timeout: options.timeout,
-      killSignal: 'SIGKILL',
+      // Make ends its compilers on SIGTERM; a program past its time may not even listen.
+      killSignal: options.timeout ? 'SIGKILL' : 'SIGTERM',
       // Messages are matched by their text: they must be the untranslated ones.
       env: { ...(options.env ?? process.env), LC_ALL: 'C' },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -46,6 +50,7 @@ export function runTool(
     });
     child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
     child.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.name === 'AbortError') return;
       const remedy = error.code === 'ENOENT' && options.package;
       reject(
         new RxeError(
@@ -58,7 +63,8 @@ export function runTool(
       );
     });
     child.once('close', (status, signal) => {
-      if (status !== null) resolve({ status, stdout, stderr });
+      if (options.signal?.aborted) reject(options.signal.reason as Error);
+      else if (status !== null) resolve({ status, stdout, stderr });
       else reject(new RxeError('ERR_RXE_INTERNAL', `${command} was killed by ${signal}`));
     });
   });

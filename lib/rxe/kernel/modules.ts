@@ -105,13 +105,20 @@ export async function loadOrder(
     return complete;
   };
 
+  const missing: string[] = [];
   for (const [name, need] of wishes) {
-    if ((await visit(moduleName(name))) || need === 'optional') continue;
+    if (!(await visit(moduleName(name))) && need === 'required') missing.push(name);
+  }
+  if (missing.includes('rdma_rxe')) {
     throw new RxeError(
-      name === 'rdma_rxe' ? 'ERR_RXE_NO_RXE' : 'ERR_RXE_NO_KERNEL',
-      name === 'rdma_rxe'
-        ? 'this kernel has no rdma_rxe module, so there is no Soft-RoCE in it (Debian: the cloud kernels lack it); take linux-image-amd64'
-        : `this kernel has no module ${name}, which the machine needs; take linux-image-amd64`,
+      'ERR_RXE_NO_RXE',
+      'this kernel has no rdma_rxe module, so there is no Soft-RoCE in it; take linux-image-amd64',
+    );
+  }
+  if (missing.length > 0) {
+    throw new RxeError(
+      'ERR_RXE_NO_KERNEL',
+      `this kernel lacks modules that the machine needs (${missing.join(', ')}); take linux-image-amd64`,
     );
   }
   return order;
