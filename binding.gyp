@@ -7,7 +7,8 @@
     {
       "target_name": "node_rdma",
       "sources": ["<!@(node scripts/native-sources.cjs native)"],
-      "include_dirs": ["<!(node -p \"require('node-addon-api').include_dir\")", "native"],
+      "include_dirs": ["native"],
+      "cflags_cc": ["-isystem", "<!(node -p \"path.resolve(require('node-addon-api').include_dir)\")"],
       "defines": [
         "NAPI_VERSION=8",
         "NAPI_DISABLE_CPP_EXCEPTIONS",

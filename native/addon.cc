@@ -1,0 +1,50 @@
+#include <infiniband/verbs.h>
+#include <napi.h>
+
+#include "addon_data.h"
+#include "completion_queue.h"
+#include "constants.h"
+#include "context.h"
+#include "memory_region.h"
+#include "protection_domain.h"
+#include "queue_pair.h"
+#include "util/arguments.h"
+
+namespace node_rdma {
+
+namespace {
+
+// setCallbacks(errorFromErrno, errorFromCode, onLeak): once, right after the addon is loaded.
+Napi::Value SetCallbacks(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  Napi::Function from_errno, from_code, on_leak;
+  if (!arguments.Function(0, "errorFromErrno", &from_errno) || !arguments.Function(1, "errorFromCode", &from_code) ||
+      !arguments.Function(2, "onLeak", &on_leak)) {
+    return {};
+  }
+  AddonData& addon = AddonData::Of(info.Env());
+  addon.error_from_errno = Napi::Persistent(from_errno);
+  addon.error_from_code = Napi::Persistent(from_code);
+  addon.on_leak = Napi::Persistent(on_leak);
+  return info.Env().Undefined();
+}
+
+Napi::Object Init(Napi::Env env, Napi::Object exports) {
+  env.SetInstanceData(new AddonData(env));
+  ContextWrap::Define(env);
+  ProtectionDomainWrap::Define(env);
+  MemoryRegionWrap::Define(env);
+  CompletionQueueWrap::Define(env);
+  QueuePairWrap::Define(env);
+  exports.Set("setCallbacks", Napi::Function::New<SetCallbacks>(env, "setCallbacks"));
+  exports.Set("deviceList", Napi::Function::New<DeviceList>(env, "deviceList"));
+  exports.Set("openDevice", Napi::Function::New<OpenDevice>(env, "openDevice"));
+  exports.Set("headerConstants", Napi::Function::New<HeaderConstants>(env, "headerConstants"));
+  return exports;
+}
+
+NODE_API_MODULE(node_rdma, Init)
+
+}  // namespace
+
+}  // namespace node_rdma

@@ -1,0 +1,158 @@
+#include "memory_region.h"
+
+#include <utility>
+
+#include "util/arguments.h"
+#include "util/promise_worker.h"
+#include "util/verbs_error.h"
+
+namespace node_rdma {
+
+MemoryRegion::MemoryRegion(std::shared_ptr<Registry> registry, std::shared_ptr<ProtectionDomain> domain,
+                           const Request& request, ibv_mr* verbs)
+    : Resource(std::move(registry), {domain}),
+      verbs_(verbs),
+      domain_(domain->verbs()),
+      request_(request),
+      iova_(request.has_iova ? request.iova : reinterpret_cast<uint64_t>(request.data)),
+      lkey_(verbs->lkey) {}
+
+std::shared_ptr<MemoryRegion> MemoryRegion::Register(std::shared_ptr<Registry> registry,
+                                                     std::shared_ptr<ProtectionDomain> domain, const Request& request,
+                                                     int* error) {
+  errno = 0;
+  ibv_mr* verbs =
+      request.has_iova
+          ? ibv_reg_mr_iova(domain->verbs(), request.data, request.length, request.iova, request.access)
+          : ibv_reg_mr(domain->verbs(), request.data, request.length, request.access);
+  if ((*error = ErrorOfPointer(verbs))) return nullptr;
+  return std::shared_ptr<MemoryRegion>(new MemoryRegion(std::move(registry), std::move(domain), request, verbs));
+}
+
+int MemoryRegion::Destroy() { return ErrorOfResult(ibv_dereg_mr(verbs_)); }
+
+bool MemoryRegion::Publish(AddonData& addon) {
+  slot_ = addon.regions.Add(this);
+  if (slot_ == 0) return false;
+  addon_ = &addon;
+  return true;
+}
+
+void MemoryRegion::OnClosed() {
+  if (!addon_) return;
+  addon_->regions.Remove(slot_);
+  view_.Reset();
+  // Without the region nothing tells the owner of the memory apart from anybody else's: what is left of it reads as empty.
+  if (!buffer_.IsEmpty() && !addon_->ended()) {
+    Napi::HandleScope scope(buffer_.Env());
+    Napi::ArrayBuffer buffer = buffer_.Value();
+    if (!buffer.IsEmpty() && !buffer.IsDetached()) buffer.Detach();
+  }
+  buffer_.Reset();
+  request_.memory.reset();
+  addon_ = nullptr;
+}
+
+void MemoryRegionWrap::Define(Napi::Env env) {
+  Wrap::Define(env, {InstanceAccessor("workRequests", &MemoryRegionWrap::WorkRequests, nullptr)});
+}
+
+Napi::Value MemoryRegionWrap::WorkRequests(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), native()->work_requests);
+}
+
+namespace {
+
+// Makes the JavaScript object of a region that was just registered.
+Napi::Value Present(Napi::Env env, const std::shared_ptr<MemoryRegion>& region, Napi::Object view) {
+  AddonData& addon = AddonData::Of(env);
+  if (!region->Publish(addon)) {
+    addon.ThrowErrno(env, "ibv_reg_mr", ENOSPC);
+    return {};
+  }
+  Napi::Object object = MemoryRegionWrap::New(env, region);
+  if (env.IsExceptionPending()) return {};
+  if (region->memory()) {
+    Napi::ArrayBuffer buffer = Memory::ToArrayBuffer(env, region->memory());
+    if (env.IsExceptionPending()) return {};
+    region->WatchBuffer(buffer);
+    object.Set("buffer", buffer);
+  } else {
+    region->KeepView(view);
+    object.Set("view", view);
+  }
+  object.Set("slot", region->slot());
+  object.Set("lkey", region->verbs()->lkey);
+  object.Set("rkey", region->verbs()->rkey);
+  object.Set("handle", region->verbs()->handle);
+  object.Set("iova", Napi::BigInt::New(env, region->iova()));
+  object.Set("length", Napi::Number::New(env, static_cast<double>(region->length())));
+  return object;
+}
+
+}  // namespace
+
+Napi::Value RegisterMemory(const Napi::CallbackInfo& info, std::shared_ptr<ProtectionDomain> domain, bool sync) {
+  Napi::Env env = info.Env();
+  AddonData& addon = AddonData::Of(env);
+  Arguments arguments(info);
+  MemoryRegion::Request request;
+  Napi::Object view;
+  uint64_t length = 0, page_size = 0;
+  if (info[0].IsObject()) {
+    void* data = nullptr;
+    if (!arguments.View(0, "source", &view, &data, &request.length)) return {};
+    request.data = static_cast<std::byte*>(data);
+  } else if (!arguments.Uint64(0, "source", &length)) {
+    return {};
+  }
+  if (!arguments.Uint32(1, "access", &request.access) || !arguments.Uint64(2, "pageSize", &page_size)) return {};
+  if (!info[3].IsUndefined()) {
+    if (!arguments.Uint64(3, "iova", &request.iova)) return {};
+    request.has_iova = true;
+  }
+  if (page_size != 0 && (page_size & (page_size - 1)) != 0) {
+    addon.ThrowErrno(env, "mmap", EINVAL);
+    return {};
+  }
+  if (!request.data) {
+    int error = 0;
+    request.memory = Memory::Allocate(length, page_size, &error);
+    if (!request.memory) {
+      addon.ThrowErrno(env, "mmap", error);
+      return {};
+    }
+    request.data = request.memory->data();
+    request.length = request.memory->length();
+  }
+
+  if (sync) {
+    int error = 0;
+    auto region = MemoryRegion::Register(addon.registry, std::move(domain), request, &error);
+    if (!region) {
+      addon.ThrowErrno(env, "ibv_reg_mr", error);
+      return {};
+    }
+    return Present(env, region, view);
+  }
+
+  // The view must live until the region can hold it.
+  auto kept_view = std::make_shared<Napi::ObjectReference>();
+  if (!view.IsEmpty()) *kept_view = Napi::Persistent(view);
+  auto region = std::make_shared<std::shared_ptr<MemoryRegion>>();
+  auto registry = addon.registry;
+  std::vector<Resource::Hold> holds;
+  holds.emplace_back(domain);
+  return PromiseWorker::Run(
+      env, "ibv_reg_mr", std::move(holds),
+      [region, registry, domain, request] {
+        int error = 0;
+        *region = MemoryRegion::Register(registry, domain, request, &error);
+        return error;
+      },
+      [region, kept_view](Napi::Env done_env) {
+        return Present(done_env, *region, kept_view->IsEmpty() ? Napi::Object() : kept_view->Value());
+      });
+}
+
+}  // namespace node_rdma

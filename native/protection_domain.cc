@@ -1,0 +1,46 @@
+#include "protection_domain.h"
+
+#include "memory_region.h"
+#include "queue_pair.h"
+#include "util/verbs_error.h"
+
+namespace node_rdma {
+
+std::shared_ptr<ProtectionDomain> ProtectionDomain::Alloc(std::shared_ptr<Registry> registry,
+                                                          std::shared_ptr<Context> context, int* error) {
+  errno = 0;
+  ibv_pd* verbs = ibv_alloc_pd(context->verbs());
+  if ((*error = ErrorOfPointer(verbs))) return nullptr;
+  return std::shared_ptr<ProtectionDomain>(
+      new ProtectionDomain(std::move(registry), std::move(context), verbs));
+}
+
+int ProtectionDomain::Destroy() { return ErrorOfResult(ibv_dealloc_pd(verbs_)); }
+
+void ProtectionDomainWrap::Define(Napi::Env env) {
+  Wrap::Define(env, {
+                        InstanceMethod("regMr", &ProtectionDomainWrap::RegMr),
+                        InstanceMethod("regMrSync", &ProtectionDomainWrap::RegMrSync),
+                        InstanceMethod("createQp", &ProtectionDomainWrap::CreateQp),
+                    });
+}
+
+Napi::Value ProtectionDomainWrap::RegMr(const Napi::CallbackInfo& info) {
+  auto domain = Open(info.Env());
+  if (!domain) return {};
+  return RegisterMemory(info, std::move(domain), /*sync=*/false);
+}
+
+Napi::Value ProtectionDomainWrap::RegMrSync(const Napi::CallbackInfo& info) {
+  auto domain = Open(info.Env());
+  if (!domain) return {};
+  return RegisterMemory(info, std::move(domain), /*sync=*/true);
+}
+
+Napi::Value ProtectionDomainWrap::CreateQp(const Napi::CallbackInfo& info) {
+  auto domain = Open(info.Env());
+  if (!domain) return {};
+  return CreateQueuePair(info, std::move(domain));
+}
+
+}  // namespace node_rdma
