@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 // it, as users do: in an emulated machine, reading a few plain files is far quicker than transforming the sources.
 const compiled = {
   resolve: {
-    alias: [{ find: /^\.\.\/\.\.\/lib\/(.*)\.js$/, replacement: `${import.meta.dirname}/dist/$1.js` }],
+    alias: [{ find: /^(?:\.\.\/)+lib\/(.*)\.js$/, replacement: `${import.meta.dirname}/dist/$1.js` }],
   },
 };
 const external = { deps: { external: [/\/dist\//] } };

@@ -1,15 +1,16 @@
 // @ts-check
 // Tells on standard error what a long job is doing: one line a step, with its time; signs of life while it lasts.
 import { spawn } from 'node:child_process';
-import { createWriteStream, mkdirSync, readFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { stripVTControlCharacters } from 'node:util';
 
 export const root = fileURLToPath(new URL('..', import.meta.url));
 const logFolder = path.join(root, 'build', 'log');
 const LIFE_EVERY_MS = 15_000;
-const TAIL_LINES = 40;
+const TAIL_LINES = 80;
 
 /** A step that failed in a way that its message explains; no stack is needed. */
 export class StepError extends Error {}
@@ -45,9 +46,11 @@ export async function step(title, work) {
   if (terminal) live();
 
   const log = path.join(logFolder, `${title.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}.log`);
+  mkdirSync(logFolder, { recursive: true });
+  writeFileSync(log, '');
   /** @type {Step} */
   const handle = {
-    say: (line) => (news = plain(line)),
+    say: (line) => (news = stripVTControlCharacters(line).trim()),
     run: (command, args, options) => runLogged(command, args, { log, say: handle.say, ...options }),
   };
   try {
@@ -71,45 +74,36 @@ export async function step(title, work) {
  * @returns {Promise<string>}
  */
 function runLogged(command, args, { log, say, env = process.env, holds }) {
-  mkdirSync(path.dirname(log), { recursive: true });
-  const file = createWriteStream(log);
-  file.write(`$ ${[command, ...args].join(' ')}\n`);
+  appendFileSync(log, `$ ${[command, ...args].join(' ')}\n`);
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd: root,
       env,
       stdio: ['ignore', 'pipe', 'pipe', holds ?? 'ignore'],
     });
-    /** @type {Buffer[]} */
-    const output = [];
-    const heed = (/** @type {Buffer} */ chunk) => {
-      file.write(chunk);
-      const line = chunk
-        .toString()
-        .split(/[\r\n]+/)
-        .findLast((text) => text.trim());
+    let stdout = '';
+    let output = '';
+    const heed = (/** @type {string} */ text) => {
+      output += text;
+      appendFileSync(log, text);
+      const line = text.split(/[\r\n]+/).findLast((part) => part.trim());
       if (line) say(line);
     };
-    child.stdout?.on('data', (chunk) => (output.push(chunk), heed(chunk)));
-    child.stderr?.on('data', heed);
+    child.stdout?.setEncoding('utf8').on('data', (text) => ((stdout += text), heed(text)));
+    child.stderr?.setEncoding('utf8').on('data', heed);
     child.on('error', (error) => reject(new StepError(`${command} does not start: ${error.message}`)));
     child.on('close', (status, signal) => {
-      file.end(() => {
-        if (status === 0) return resolve(Buffer.concat(output).toString());
-        const how = signal ? `was ended by ${signal}` : `failed with status ${status}`;
-        const tail = readFileSync(log, 'utf8').trimEnd().split('\n').slice(-TAIL_LINES).join('\n');
-        reject(
-          new StepError(
-            `${tail}\n\n${command} ${how}. All of its output: ${path.relative(process.cwd(), log)}`,
-          ),
-        );
-      });
+      if (status === 0) return resolve(stdout);
+      const how = signal ? `was ended by ${signal}` : `failed with status ${status}`;
+      const tail = output.trimEnd().split('\n').slice(-TAIL_LINES).join('\n');
+      reject(
+        new StepError(
+          `${tail}\n\n${command} ${how}. All of its output: ${path.relative(process.cwd(), log)}`,
+        ),
+      );
     });
   });
 }
-
-/** @param {string} text */
-const plain = (text) => text.replaceAll(/\x1b\[[0-9;?]*[A-Za-z]/g, '').trim();
 
 /**
  * Runs a script's main function; what it throws ends the process with status 1.

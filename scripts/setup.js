@@ -1,7 +1,7 @@
 // @ts-check
 // Makes a clone ready to run: Debian packages, npm packages, the addon, the JavaScript. What is current is left alone.
 // Uses Node's own modules only, since nothing else is there at first.
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { release } from 'node:os';
 import path from 'node:path';
 import { installDebianPackages } from './debian.js';
@@ -13,19 +13,35 @@ import { root, step } from './progress.js';
 
 /** @param {PackageGroup[]} groups of Debian packages that the job needs besides those to build */
 export async function setUp(...groups) {
-  await withLock(path.join(root, 'build', 'set-up.lock'), async (lock) => {
-    await installDebianPackages(['build', ...groups]);
-    await installNpmPackages(lock);
+  await alone(async (lock) => {
+    await installTools(groups, lock);
     await buildNative(lock);
     await buildTypeScript(lock);
   });
+}
+
+/** The part of the set-up that reads the sources only. @param {PackageGroup[]} groups */
+export async function setUpTools(...groups) {
+  await alone((lock) => installTools(groups, lock));
+}
+
+/** @param {(lock: number) => Promise<void>} work */
+const alone = (work) => withLock(path.join(root, 'build', 'set-up.lock'), work);
+
+/**
+ * @param {PackageGroup[]} groups
+ * @param {number} lock
+ */
+async function installTools(groups, lock) {
+  await installDebianPackages(['build', ...groups]);
+  await installNpmPackages(lock);
 }
 
 /** @param {number} holds */
 async function installNpmPackages(holds) {
   if (npmPackagesAreCurrent()) return;
   await step('npm packages', ({ run }) =>
-    run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { holds }),
+    run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel', 'http'], { holds }),
   );
 }
 
@@ -45,7 +61,7 @@ function npmPackagesAreCurrent() {
 }
 
 /** @param {number} holds */
-export async function buildNative(holds) {
+async function buildNative(holds) {
   const print = fingerprint(
     ['native', 'binding.gyp', 'scripts/native-sources.cjs', 'node_modules/node-addon-api/package.json'],
     [process.version, process.arch, process.execPath],
@@ -85,7 +101,9 @@ async function buildTypeScript(holds) {
     'node_modules/typescript/package.json',
     'node_modules/@types/node/package.json',
   ]);
-  if (existsSync(path.join(root, 'dist', 'index.js')) && isCurrent('typescript', print)) return;
+  const made = existsSync(path.join(root, 'dist', 'index.js'));
+  if (made && isCurrent('typescript', print)) return;
+  if (!made) rmSync(path.join(root, 'build', 'tsbuildinfo'), { force: true }); // tsc would trust it, and write nothing
   await step('TypeScript', ({ run }) => run('npm', ['run', '--silent', 'build:ts'], { holds }));
   markCurrent('typescript', print);
 }

@@ -97,4 +97,6 @@ function count(report, status) {
 }
 
 /** @param {{ passed: number, failed: number, skipped: number }} counted */
-const inWords = ({ passed, failed, skipped }) => `${passed} passed, ${failed} failed, ${skipped} skipped`;
+function inWords({ passed, failed, skipped }) {
+  return `${passed} passed, ${failed} failed, ${skipped} skipped`;
+}
