@@ -1,0 +1,16 @@
+#!/usr/bin/env node
+import { Command } from 'commander';
+import { createRequire } from 'node:module';
+import { addRxeCommand } from './rxe.js';
+
+const { version } = createRequire(import.meta.url)('../../package.json') as { version: string };
+
+const program = new Command('node-rdma')
+  .description('RDMA for Node.js: tools')
+  .version(version)
+  .enablePositionalOptions()
+  .showHelpAfterError('(--help shows what there is)');
+
+addRxeCommand(program);
+
+await program.parseAsync();

@@ -1,0 +1,41 @@
+import type { Command, CommanderError } from 'commander';
+import { rxeExitStatuses } from '../rxe/errors.js';
+import { reportFailure } from './rxe-command.js';
+import { addMachineFlags, seconds } from './rxe-options.js';
+import type { RunFlags } from './rxe-run.js';
+
+/** Adds `node-rdma rxe`: any command on real Soft-RoCE. */
+export function addRxeCommand(program: Command): void {
+  const rxe = program
+    .command('rxe')
+    .description('run any command on real Soft-RoCE: on the host, or in a virtual machine')
+    .addHelpText('after', `\n${exitStatusHelp()}`);
+  rxe.exitOverride(exitOnUsageError);
+  rxe.enablePositionalOptions();
+
+  addMachineFlags(rxe.command('run'))
+    .description('run a command where two rxe devices are joined by a wire')
+    .argument('<command...>', 'the command and its arguments')
+    .option('--timeout <seconds>', 'end the command after this time (exit status 124)', seconds)
+    .passThroughOptions()
+    .exitOverride(exitOnUsageError)
+    .action(async (argv: string[], flags: RunFlags) => {
+      const { run } = await import('./rxe-run.js');
+      await exitWith(run(argv, flags));
+    });
+}
+
+/** A bad option must not look like a failure of the command. */
+function exitOnUsageError(error: CommanderError): never {
+  process.exit(error.exitCode === 0 ? 0 : 125);
+}
+
+/** The process ends with this status once all output has been written. */
+async function exitWith(status: Promise<number>): Promise<void> {
+  process.exitCode = await status.catch(reportFailure);
+}
+
+function exitStatusHelp(): string {
+  const lines = Object.values(rxeExitStatuses).map(([status, meaning]) => `  ${status}  ${meaning}`);
+  return ['Exit status: that of the command, 128 + n if signal n ended it, or', ...new Set(lines)].join('\n');
+}

@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto';
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { AgentClient } from './agent/client.js';
+import type { Boot, Engine, EngineOptions } from './engine.js';
+import { umlEngine } from './engines/uml.js';
+import { RxeError } from './errors.js';
+import { AgentMachine, type Machine } from './machine.js';
+import { checkMachineOptions, defaults, type MachineOptions } from './options.js';
+import { machineWire, wireEnvironment, wireScript } from './wire.js';
+
+const engines: readonly Engine[] = [umlEngine];
+
+/** Starts a machine with two rxe devices on a wire. Rejects with an RxeError that says what is missing. */
+export async function startMachine(options: MachineOptions = {}): Promise<Machine> {
+  checkMachineOptions(options);
+  options.signal?.throwIfAborted();
+  const complete: EngineOptions = {
+    ...options,
+    memory: options.memory ?? defaults.memory,
+    mtu: options.mtu ?? defaults.mtu,
+    out: await existingFolder(options.out),
+  };
+  const engine = await chooseEngine(complete);
+  return boot(engine, complete);
+}
+
+async function existingFolder(out: string | undefined): Promise<string | undefined> {
+  if (out === undefined) return undefined;
+  const path = resolve(out);
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => error.code);
+  if (typeof found === 'object' && found.isDirectory()) return path;
+  const reason = typeof found === 'object' ? 'is not a folder' : `is not there (${found})`;
+  throw new RxeError('ERR_RXE_NO_FOLDER', `--out ${path} ${reason}`);
+}
+
+async function chooseEngine(options: EngineOptions): Promise<Engine> {
+  if (options.engine !== undefined && options.engine !== 'auto') {
+    const engine = engines.find(({ name }) => name === options.engine)!;
+    const reason = await engine.unusable(options);
+    if (reason) throw reason;
+    return engine;
+  }
+  const reasons: string[] = [];
+  for (const engine of engines) {
+    const reason = await engine.unusable(options);
+    if (!reason) return engine;
+    reasons.push(`${engine.name}: ${reason.message}`);
+  }
+  throw new RxeError('ERR_RXE_NO_ENGINE', `no engine works here\n  ${reasons.join('\n  ')}`);
+}
+
+async function boot(engine: Engine, options: EngineOptions): Promise<Machine> {
+  const booted = await engine.boot(options);
+  options.onProgress?.(`starting ${booted.title}`);
+  const client = new AgentClient(booted.channel);
+  const end = once(async (): Promise<void> => {
+    if (options.out !== undefined) await Promise.race([client.sync(), booted.process.ended]).catch(() => {});
+    await booted.process.kill();
+    client.close();
+    await booted.cleanUp();
+  });
+  void watchForDeath(booted, client);
+  const deadline = setTimeout(() => {
+    const seconds = (options.bootTimeout ?? engine.bootTimeout) / 1000;
+    client.fail(
+      new RxeError(
+        'ERR_RXE_BOOT',
+        `the ${engine.name} machine was not up after ${seconds} s\n${lastLines(booted.process.console)}`,
+      ),
+    );
+  }, options.bootTimeout ?? engine.bootTimeout);
+  const onAbort = (): void => client.fail(options.signal!.reason as Error);
+  options.signal?.addEventListener('abort', onAbort);
+  try {
+    await client.hello;
+    await client.setUp({ hostname: 'rxe', ...booted.settings });
+    const wire = machineWire(options.mtu);
+    const environment = {
+      NODE_RDMA_RXE_ENGINE: engine.name,
+      ...wireEnvironment(wire),
+      ...(options.out === undefined ? {} : { NODE_RDMA_RXE_OUT: options.out }),
+    };
+    const machine = new AgentMachine(randomUUID(), engine.name, environment, client, end, false);
+    options.onProgress?.('adding the rxe devices');
+    await layWire(machine, wireScript(wire));
+    return machine;
+  } catch (error) {
+    await end();
+    throw error;
+  } finally {
+    clearTimeout(deadline);
+    options.signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+/** An end that nobody asked for is explained to all that wait for the machine. */
+async function watchForDeath(booted: Boot, client: AgentClient): Promise<void> {
+  let up = false;
+  void client.ready.then(
+    () => (up = true),
+    () => {},
+  );
+  const status = await booted.process.ended.catch((error: Error) => error);
+  if (status instanceof Error)
+    return client.fail(new RxeError('ERR_RXE_BOOT', status.message, { cause: status }));
+  const { console } = booted.process;
+  if (!up) return client.fail(booted.explain(console, status));
+  client.fail(
+    new RxeError(
+      'ERR_RXE_MACHINE_DIED',
+      `the machine ended (status ${status}) while it was needed\n${lastLines(console)}`,
+    ),
+  );
+}
+
+async function layWire(machine: Machine, script: string): Promise<void> {
+  const env = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' };
+  const { code, stderr } = await machine.run(['sh', '-s'], { cwd: '/', env, input: script });
+  if (code === 0) return;
+  const said = stderr.toString().trim();
+  if (code === 3) throw new RxeError('ERR_RXE_NO_RXE', `the machine's kernel offers no rdma_rxe: ${said}`);
+  throw new RxeError('ERR_RXE_BOOT', `the wire between the rxe devices cannot be laid: ${said}`);
+}
+
+function lastLines(console: string): string {
+  return console.trim().split('\n').slice(-15).join('\n');
+}
+
+function once(action: () => Promise<void>): () => Promise<void> {
+  let result: Promise<void> | undefined;
+  return () => (result ??= action());
+}
