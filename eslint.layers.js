@@ -21,46 +21,38 @@ function mayNotImport(folder) {
  */
 const forbid = (...patterns) => ({ '@typescript-eslint/no-restricted-imports': ['error', { patterns }] });
 
-const loadsAddon = {
-  regex: '^(node-gyp-build|(node:)?module)$',
-  message: 'Only lib/verbs/native.ts loads the addon.',
-};
+const message = 'Only lib/verbs/native.ts loads the addon.';
+const loader = { regex: '^node-gyp-build$', message };
+const createsRequire = { regex: '^(node:)?module$', message };
 const surface = {
   regex: '^\\./index\\.js$|^(\\.\\./)+index\\.js$',
   message: 'An index.ts is for those outside its folder: import from the file that defines it.',
 };
+
+/** @param {string} folder */
+const belowOf = (folder) => ({
+  regex: `^(\\.\\./)+(${mayNotImport(folder).join('|')})/`,
+  message: `${folder} may not know this folder: imports run ${order}.`,
+});
 
 /** @type {import('eslint').Linter.Config[]} */
 export const importDirection = [
   ...layers.flat().map((folder) => ({
     name: `import direction: ${folder}`,
     files: [`lib/${folder}/**/*.ts`],
-    rules: forbid(
-      {
-        regex: `^(\\.\\./)+(${mayNotImport(folder).join('|') || '(?!)'})/`,
-        message: `${folder} may not know this folder: imports run ${order}.`,
-      },
-      loadsAddon,
-      ...(folder === 'cli' ? [] : [surface]),
-    ),
+    rules: folder === 'cli' ? forbid(loader) : forbid(belowOf(folder), surface, loader, createsRequire),
   })),
   {
     name: 'import direction: the addon',
     files: ['lib/verbs/native.ts'],
-    rules: forbid({
-      regex: '^\\.\\.?/',
-      message: 'native.ts is the lowest layer: it imports nothing of the project.',
-    }),
+    rules: forbid(belowOf('verbs'), surface),
   },
   {
     name: 'import direction: loading by other ways',
     files: ['lib/**/*.ts'],
     ignores: ['lib/verbs/native.ts'],
     rules: {
-      'no-restricted-properties': [
-        'error',
-        { object: 'process', property: 'dlopen', message: loadsAddon.message },
-      ],
+      'no-restricted-properties': ['error', { object: 'process', property: 'dlopen', message }],
     },
   },
 ];

@@ -1,6 +1,5 @@
 // @ts-check
 // npm run check [-- --fix]: format and lint of all that the repository holds. Runs every check, then fails if one did.
-import { availableParallelism } from 'node:os';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -23,10 +22,7 @@ await runMain(async () => {
     ],
     ['tsc', ({ run }) => run(...tool('tsc', '--noEmit'))],
     ['eslint', ({ run }) => run(...tool('eslint', '.', '--max-warnings', '0', ...(fix ? ['--fix'] : [])))],
-    [
-      'clang-format',
-      ({ run }) => run('clang-format', [...(fix ? ['-i'] : ['--dry-run', '-Werror']), ...cppFiles()]),
-    ],
+    ['clang-format', (step) => formatCpp(step, fix)],
     ['clang-tidy', lintCpp],
   ];
   /** @type {string[]} */
@@ -52,8 +48,21 @@ function tool(name, ...args) {
   return [path.join(root, 'node_modules', '.bin', name), args];
 }
 
-function cppFiles() {
-  return filesOf('native').filter((file) => /\.(cc|h)$/.test(file));
+/**
+ * @param {Step} step
+ * @param {boolean} fix
+ */
+async function formatCpp({ run }, fix) {
+  const files = filesOf('native').filter((file) => /\.(cc|h)$/.test(file));
+  if (fix) {
+    await run('clang-format', ['-i', ...files]);
+    return;
+  }
+  // Its own complaints are many lines a file; what one wants to know is which file.
+  await run('clang-format', ['--dry-run', '-Werror', '--ferror-limit=1', ...files]).catch((error) => {
+    const named = new Set(error.message.match(/^native\/[^:]+(?=:)/gm));
+    throw named.size > 0 ? new StepError(`Not as clang-format writes them: ${[...named].join(' ')}`) : error;
+  });
 }
 
 /** Addresses in the lock file would tie every clone to one registry; npm leaves them out where .npmrc says so. */
@@ -70,30 +79,27 @@ async function checkLockFile() {
 }
 
 /**
- * clang-tidy takes seconds a file, so a file is linted again only when it, a header or the configuration changed.
+ * clang-tidy reads one file of each target, made by CMake, and only when something changed.
  * @param {Step} step
  */
-async function lintCpp({ run, say }) {
-  await run(...tool('cmake-js', 'configure', '--out', 'build-cmake'), { env: buildEnvironment() });
-  const headers = filesOf('native').filter((file) => file.endsWith('.h'));
+async function lintCpp({ run }) {
   const version = await run('clang-tidy', ['--version']);
-  const print = (/** @type {string} */ file) =>
-    fingerprint([file, ...headers, '.clang-tidy', 'CMakeLists.txt'], version);
-
-  const left = filesOf('native').filter(
-    (file) => file.endsWith('.cc') && !isCurrent(`clang-tidy/${file}`, print(file)),
+  const print = fingerprint(
+    ['native', '.clang-tidy', 'CMakeLists.txt', 'scripts/native-sources.cjs'],
+    version,
   );
-  const complaints = /** @type {string[]} */ ([]);
-  const lintOne = async () => {
-    for (let file = left.shift(); file; file = left.shift()) {
-      const began = print(file);
-      say(file);
-      await run('clang-tidy', ['--quiet', '-p', 'build-cmake', file]).then(
-        () => markCurrent(`clang-tidy/${file}`, began),
-        (error) => complaints.push(error.message),
-      );
-    }
-  };
-  await Promise.all(Array.from({ length: availableParallelism() }, lintOne));
+  if (isCurrent('clang-tidy', print)) return;
+
+  const folder = 'build-cmake-lint';
+  const options = ['--out', folder, '--CDNODE_RDMA_LINT=ON'];
+  await run(...tool('cmake-js', 'configure', ...options), { env: buildEnvironment() });
+  const commands = JSON.parse(readFileSync(path.join(root, folder, 'compile_commands.json'), 'utf8'));
+  const lintOne = (/** @type {{ file: string }} */ { file }) =>
+    run('clang-tidy', ['--quiet', '-p', folder, file]);
+  const results = await Promise.allSettled(commands.map(lintOne));
+  const complaints = results.flatMap((result) =>
+    result.status === 'rejected' ? [result.reason.message] : [],
+  );
   if (complaints.length > 0) throw new StepError(complaints.join('\n'));
+  markCurrent('clang-tidy', print);
 }
