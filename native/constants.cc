@@ -159,12 +159,14 @@ Napi::Value HeaderConstants(const Napi::CallbackInfo& info) {
   put("remoteAddress", offsetof(SendDescriptor, remote_address));
   put("compareAdd", offsetof(SendDescriptor, compare_add));
   put("swap", offsetof(SendDescriptor, swap));
+  put("idHigh", offsetof(SendDescriptor, id_high));
 
   open("receiveDescriptor");
   put("size", sizeof(ReceiveDescriptor));
   put("sgeCount", offsetof(ReceiveDescriptor, sge_count));
   put("id", offsetof(ReceiveDescriptor, id));
   put("sge", offsetof(ReceiveDescriptor, sge));
+  put("idHigh", offsetof(ReceiveDescriptor, id_high));
 
   open("scatterGatherElement");
   put("size", sizeof(ScatterGatherElement));
@@ -182,7 +184,7 @@ Napi::Value HeaderConstants(const Napi::CallbackInfo& info) {
   put("byteLength", offsetof(CompletionRecord, byte_length));
   put("immData", offsetof(CompletionRecord, imm_data));
   put("qpNum", offsetof(CompletionRecord, qp_num));
-  put("vendorError", offsetof(CompletionRecord, vendor_error));
+  put("idHigh", offsetof(CompletionRecord, id_high));
   put("pkeyIndex", offsetof(CompletionRecord, pkey_index));
   put("sourceLid", offsetof(CompletionRecord, source_lid));
 

@@ -27,14 +27,15 @@ struct SendDescriptor {
   uint8_t flags;   // IBV_SEND_*
   uint8_t sge_count;
   uint8_t reserved0;
-  uint32_t id;  // comes back in the completion
+  uint32_t id;  // with id_high, comes back in the completion
   ScatterGatherElement sge;
   uint32_t imm_data;  // or the rkey to invalidate
   uint32_t rkey;
   uint64_t remote_address;
   uint64_t compare_add;
   uint64_t swap;
-  uint32_t reserved1[2];
+  uint32_t id_high;
+  uint32_t reserved1;
 };
 static_assert(sizeof(SendDescriptor) == 64);
 
@@ -44,27 +45,25 @@ struct ReceiveDescriptor {
   uint8_t reserved1;
   uint32_t id;
   ScatterGatherElement sge;
-  uint32_t reserved2[2];
+  uint32_t id_high;
+  uint32_t reserved2;
 };
 static_assert(sizeof(ReceiveDescriptor) == 32);
 
 struct CompletionRecord {
   uint32_t id;
-  uint8_t status;  // IBV_WC_*; unless it is 0 only id, status, qp_num and vendor_error are valid
-  uint8_t opcode;  // IBV_WC_*, receive opcodes carry the bit kReceive
+  uint8_t status;  // IBV_WC_*; unless it is 0 only id, id_high, status, qp_num and vendor_error are valid
+  uint8_t opcode;  // IBV_WC_*, receive opcodes have the high bit set
   uint8_t flags;   // IBV_WC_GRH, IBV_WC_WITH_IMM, IBV_WC_WITH_INV
   uint8_t dlid_path_bits;
-  uint32_t byte_length;
+  uint32_t byte_length;  // vendor_error in a failed completion
   uint32_t imm_data;  // or the rkey that was invalidated
   uint32_t qp_num;
   uint32_t source_qp : 24;
   uint32_t service_level : 8;
-  uint32_t vendor_error;
+  uint32_t id_high;
   uint16_t pkey_index;
   uint16_t source_lid;
-
-  // IBV_WC_RECV is 128: the bit is kept as it is, so that all opcodes fit in eight bits.
-  static constexpr uint8_t kReceive = 0x80;
 };
 static_assert(sizeof(CompletionRecord) == 32);
 

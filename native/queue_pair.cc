@@ -48,6 +48,11 @@ constexpr uint8_t kSendFlags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOL
 // Most that one shared memory of a queue pair may take, far above any sane size of queues.
 constexpr uint64_t kMostShared = 1ull << 31;
 
+template <class Descriptor>
+uint64_t Id(const Descriptor& descriptor) {
+  return static_cast<uint64_t>(descriptor.id_high) << 32 | descriptor.id;
+}
+
 std::string Text(uint64_t number) { return std::to_string(number); }
 
 }  // namespace
@@ -254,7 +259,7 @@ QueuePair::PostResult QueuePair::PostSend(uint32_t first, uint32_t count) {
     const SendDescriptor descriptor = descriptors[place];
     ibv_send_wr& request = requests[i];
     request = {};
-    request.wr_id = send_queue_->Prepare(i, descriptor.id);
+    request.wr_id = send_queue_->Prepare(i, Id(descriptor));
     if (!TranslateSend(descriptor, place, i, &request, &elements[i * most], &result.problem)) {
       result.code = kBadDescriptor;
       result.problem = "descriptor " + Text(place) + ": " + result.problem;
@@ -290,7 +295,7 @@ QueuePair::PostResult QueuePair::PostReceive(uint32_t first, uint32_t count) {
     const ReceiveDescriptor descriptor = descriptors[place];
     ibv_recv_wr& request = requests[i];
     request = {};
-    request.wr_id = receive_queue_->Prepare(i, descriptor.id);
+    request.wr_id = receive_queue_->Prepare(i, Id(descriptor));
     request.sg_list = &elements[i * most];
     uint64_t total = 0;
     if (!TranslateElements(*receive_queue_, receive_layout_, descriptor.sge, place, descriptor.sge_count, i,

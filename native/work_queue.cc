@@ -35,9 +35,9 @@ void WorkQueue::Commit(uint32_t count) {
   counters_->posted = posted_;
 }
 
-uint32_t WorkQueue::End(uint64_t wr_id) {
+uint64_t WorkQueue::End(uint64_t wr_id) {
   uint32_t position = static_cast<uint32_t>(wr_id);
-  uint32_t id = ids_[position & mask_];
+  uint64_t id = ids_[position & mask_];
   // A position that is not outstanding can only come from a broken provider; it must not run the counter away.
   if (position - ended_ >= outstanding()) return id;
   while (ended_ != position + 1) EndOne();

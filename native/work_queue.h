@@ -32,7 +32,7 @@ class WorkQueue {
   uint32_t free() const { return capacity_ - outstanding(); }
 
   // Notes request `ahead` places after those already posted; nothing counts until Commit().
-  uint64_t Prepare(uint32_t ahead, uint32_t id) {
+  uint64_t Prepare(uint32_t ahead, uint64_t id) {
     uint32_t position = posted_ + ahead;
     ids_[position & mask_] = id;
     region_counts_[position & mask_] = 0;
@@ -45,7 +45,7 @@ class WorkQueue {
   void Commit(uint32_t count);
 
   // Ends the request of a completion, and those before it. Returns the caller's identifier.
-  uint32_t End(uint64_t wr_id);
+  uint64_t End(uint64_t wr_id);
 
   // The device has let go of everything: its queue pair is destroyed.
   void EndAll();
@@ -63,7 +63,7 @@ class WorkQueue {
   uint32_t posted_ = 0;
   uint32_t ended_ = 0;
   QueueCounters* counters_;
-  std::vector<uint32_t> ids_;
+  std::vector<uint64_t> ids_;
   std::vector<uint8_t> region_counts_;
   std::vector<MrSlot> regions_;
 };

@@ -1,0 +1,46 @@
+export {
+  Access,
+  CompletionFlags,
+  SendFlags,
+  type AtomicCap,
+  type CompletionOpcode,
+  type CompletionStatus,
+  type GidType,
+  type LinkLayer,
+  type MigrationState,
+  type Mtu,
+  type NodeType,
+  type PortState,
+  type QpState,
+  type QpType,
+  type SendOpcode,
+  type TransportType,
+} from './verbs/constants.js';
+export { listDevices, openDevice, type Device } from './verbs/device.js';
+export { Context, type DeviceAttributes, type PortAttributes } from './verbs/context.js';
+export { RdmaError, WorkCompletionError, type ErrorSubject } from './verbs/errors.js';
+export {
+  formatGid,
+  parseGid,
+  type GidChoice,
+  type GidEntry,
+  type GidScope,
+  type GidSelection,
+} from './verbs/gid.js';
+export { ProtectionDomain, type MemorySource } from './verbs/protection-domain.js';
+export { MemoryRegion, RemoteRegion, type RegisterOptions } from './verbs/memory-region.js';
+export { CompletionQueue, type CompletionQueueOptions } from './verbs/completion-queue.js';
+export { type WorkCompletion } from './verbs/work-completion.js';
+export {
+  QueuePair,
+  type ConnectOptions,
+  type QueuePairEndpoint,
+  type QueuePairOptions,
+} from './verbs/queue-pair.js';
+export {
+  type AddressVector,
+  type QueuePairAttributes,
+  type QueuePairState,
+} from './verbs/queue-pair-attributes.js';
+export { type ReceiveRequest, type RemoteTarget, type SendRequest, type Sge } from './verbs/work-request.js';
+export { Resource, type CloseOptions } from './verbs/resource.js';

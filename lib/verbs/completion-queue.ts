@@ -1,0 +1,59 @@
+import type { Context } from './context.js';
+import { CompletionRecord } from './layout.js';
+import type { NativeCompletionQueue } from './native.js';
+import { Resource } from './resource.js';
+import { integer } from './validate.js';
+import { CompletionReader, type WorkCompletion } from './work-completion.js';
+
+export interface CompletionQueueOptions {
+  /** Entries, from 1 to the device's `maxCqe`; 256 by default. Room for every outstanding request of its queue pairs. */
+  cqe?: number;
+  /** Completion vector, from 0; 0 by default. */
+  compVector?: number;
+}
+
+/** A completion queue (`struct ibv_cq`). One consumer polls it. */
+export class CompletionQueue extends Resource {
+  readonly context: Context;
+  /** Entries that the device has granted: at least as many as were asked for. */
+  readonly cqe: number;
+  /** @internal */
+  readonly native: NativeCompletionQueue;
+  readonly #reader: CompletionReader;
+
+  /** @internal */
+  constructor(native: NativeCompletionQueue, context: Context) {
+    super(native, [context]);
+    this.native = native;
+    this.context = context;
+    this.cqe = native.cqe;
+    this.#reader = new CompletionReader(native.records);
+  }
+
+  get label(): string {
+    return `completion queue ${this.native.handle} of ${this.context.device.name}`;
+  }
+
+  /** The most completions that one poll returns. */
+  get batch(): number {
+    return this.native.records.byteLength / CompletionRecord.size;
+  }
+
+  /**
+   * Takes up to `limit` completions off the queue, none when it is empty. `ibv_poll_cq`
+   *
+   * Completions of queue pairs that are closed are dropped.
+   */
+  poll(limit = 16): WorkCompletion[] {
+    integer('limit', limit, 1, 2 ** 31 - 1);
+    const count = this.native.poll(limit);
+    const completions: WorkCompletion[] = [];
+    for (let i = 0; i < count; ++i) completions.push(this.#reader.read(i));
+    return completions;
+  }
+
+  /** @internal A queue pair begins a new life: its earlier failure is no cause of later flushes. */
+  forgetFailure(qpNum: number): void {
+    this.#reader.forget(qpNum);
+  }
+}

@@ -1,0 +1,277 @@
+// Loads the addon, on the first call that needs it, and declares its shape. Nothing else imports the addon.
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { RdmaError } from './errors.js';
+import { reportLeak } from './leaks.js';
+
+/** What every native object of the addon can do. */
+export interface NativeResource {
+  readonly closed: boolean;
+  close(): void;
+  closeAsync(): Promise<void>;
+}
+
+export interface NativeDevice {
+  name: string;
+  index: number;
+  guid: bigint;
+  nodeType: number;
+  transport: number;
+  sysfsPath: string;
+  uverbs: string;
+}
+
+export interface NativePort {
+  state: number;
+  maxMtu: number;
+  activeMtu: number;
+  gidTblLen: number;
+  portCapFlags: number;
+  portCapFlags2: number;
+  maxMsgSz: number;
+  badPkeyCntr: number;
+  qkeyViolCntr: number;
+  pkeyTblLen: number;
+  lid: number;
+  smLid: number;
+  lmc: number;
+  maxVlNum: number;
+  smSl: number;
+  subnetTimeout: number;
+  initTypeReply: number;
+  activeWidth: number;
+  activeSpeed: number;
+  physState: number;
+  linkLayer: number;
+  flags: number;
+}
+
+export interface NativeGid {
+  raw: Uint8Array;
+  index: number;
+  port: number;
+  type: number;
+  netdevIndex: number;
+  netdev: string;
+}
+
+export type NativeDeviceAttributes = Record<
+  | 'vendorId'
+  | 'vendorPartId'
+  | 'hwVer'
+  | 'maxQp'
+  | 'maxQpWr'
+  | 'deviceCapFlags'
+  | 'maxSge'
+  | 'maxSgeRd'
+  | 'maxCq'
+  | 'maxCqe'
+  | 'maxMr'
+  | 'maxPd'
+  | 'maxQpRdAtom'
+  | 'maxEeRdAtom'
+  | 'maxResRdAtom'
+  | 'maxQpInitRdAtom'
+  | 'maxEeInitRdAtom'
+  | 'atomicCap'
+  | 'maxEe'
+  | 'maxRdd'
+  | 'maxMw'
+  | 'maxRawIpv6Qp'
+  | 'maxRawEthyQp'
+  | 'maxMcastGrp'
+  | 'maxMcastQpAttach'
+  | 'maxTotalMcastQpAttach'
+  | 'maxAh'
+  | 'maxFmr'
+  | 'maxMapPerFmr'
+  | 'maxSrq'
+  | 'maxSrqWr'
+  | 'maxSrqSge'
+  | 'maxPkeys'
+  | 'localCaAckDelay'
+  | 'physPortCnt'
+  | 'numCompVectors'
+  | 'odpRcCaps'
+  | 'odpUcCaps'
+  | 'odpUdCaps'
+  | 'tsoMax'
+  | 'tsoQpts'
+  | 'rssQpts'
+  | 'rssMaxRwqIndirectionTables'
+  | 'rssMaxRwqIndirectionTableSize'
+  | 'rssRxHashFunction'
+  | 'maxWqTypeRq'
+  | 'packetPacingRateMin'
+  | 'packetPacingRateMax'
+  | 'packetPacingQpts'
+  | 'rawPacketCaps'
+  | 'tmMaxRndvHdrSize'
+  | 'tmMaxNumTags'
+  | 'tmFlags'
+  | 'tmMaxOps'
+  | 'tmMaxSge'
+  | 'cqModMaxCount'
+  | 'cqModMaxPeriod'
+  | 'pciAtomicFetchAdd'
+  | 'pciAtomicSwap'
+  | 'pciAtomicCompareSwap'
+  | 'xrcOdpCaps'
+  | 'physPortCntEx',
+  number
+> &
+  Record<
+    | 'nodeGuid'
+    | 'sysImageGuid'
+    | 'maxMrSize'
+    | 'pageSizeCap'
+    | 'odpGeneralCaps'
+    | 'completionTimestampMask'
+    | 'hcaCoreClock'
+    | 'deviceCapFlagsEx'
+    | 'rssRxHashFieldsMask'
+    | 'maxDmSize',
+    bigint
+  > & { fwVer: string };
+
+export interface NativeContext extends NativeResource {
+  queryDevice(): NativeDeviceAttributes;
+  queryPort(port: number): NativePort;
+  queryGidTable(): NativeGid[];
+  allocPd(): NativeProtectionDomain;
+  createCq(cqe: number, compVector: number): NativeCompletionQueue;
+}
+
+export interface NativeProtectionDomain extends NativeResource {
+  regMr(
+    source: number | ArrayBufferView,
+    access: number,
+    pageSize: number,
+    iova: bigint | undefined,
+  ): Promise<NativeMemoryRegion>;
+  regMrSync(
+    source: number | ArrayBufferView,
+    access: number,
+    pageSize: number,
+    iova: bigint | undefined,
+  ): NativeMemoryRegion;
+  createQp(
+    type: number,
+    sendCq: NativeCompletionQueue,
+    recvCq: NativeCompletionQueue,
+    cap: Uint32Array,
+    sqSigAll: boolean,
+    descriptors: number,
+  ): NativeQueuePair;
+}
+
+export interface NativeMemoryRegion extends NativeResource {
+  readonly buffer?: ArrayBuffer;
+  readonly view?: ArrayBufferView;
+  readonly slot: number;
+  readonly lkey: number;
+  readonly rkey: number;
+  readonly handle: number;
+  readonly iova: bigint;
+  readonly length: number;
+  readonly workRequests: number;
+}
+
+export interface NativeCompletionQueue extends NativeResource {
+  readonly records: ArrayBuffer;
+  readonly cqe: number;
+  readonly handle: number;
+  /** Fills the records; returns how many. */
+  readonly poll: (limit: number) => number;
+}
+
+/** Where the parts of one queue lie in a queue pair's memory, in bytes. */
+export interface QueueLayout {
+  readonly counters: number;
+  readonly descriptors: number;
+  readonly descriptorCount: number;
+  readonly elements: number;
+  readonly inlineArea: number;
+  readonly inlineStride: number;
+  readonly capacity: number;
+  readonly maxSge: number;
+}
+
+export interface NativeQueuePair extends NativeResource {
+  readonly qpNum: number;
+  readonly handle: number;
+  readonly maxInlineData: number;
+  readonly memory: ArrayBuffer;
+  readonly sendQueue: QueueLayout;
+  readonly receiveQueue: QueueLayout;
+  readonly state: number;
+  readonly postSend: (first: number, count: number) => number;
+  readonly postReceive: (first: number, count: number) => number;
+  modify(mask: number, attributes: Uint32Array): Promise<void>;
+  modifySync(mask: number, attributes: Uint32Array): void;
+  query(): Uint32Array;
+}
+
+export interface NativeAddon {
+  setCallbacks(
+    errorFromErrno: (syscall: string, errno: number) => Error,
+    errorFromCode: (code: string, message: string) => Error,
+    onLeak: (kind: string) => void,
+  ): void;
+  deviceList(): NativeDevice[];
+  openDevice(name: string): NativeContext;
+  /** Numbers and offsets as the installed headers have them, for the tests. */
+  headerConstants(): Record<string, Record<string, number>>;
+}
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+let addon: NativeAddon | undefined;
+
+/**
+ * The addon, loaded on the first call.
+ *
+ * @throws RdmaError `ERR_RDMA_LOAD`, with each thing that was tried and what to install
+ */
+export function native(): NativeAddon {
+  return (addon ??= load());
+}
+
+function load(): NativeAddon {
+  const require = createRequire(import.meta.url);
+  const override = process.env.NODE_RDMA_ADDON;
+  const tried: string[] = [];
+  try {
+    let file = override;
+    if (file === undefined) {
+      tried.push(`prebuilds and build/Release in ${root}`);
+      file = (require('node-gyp-build') as { path(folder: string): string }).path(root);
+    }
+    tried.push(file);
+    const loaded = require(file) as NativeAddon;
+    loaded.setCallbacks(
+      (syscall, errno) => RdmaError.fromErrno(syscall, errno),
+      (code, message) => new RdmaError(code, message),
+      reportLeak,
+    );
+    return loaded;
+  } catch (cause) {
+    throw new RdmaError('ERR_RDMA_LOAD', loadFailure(cause as Error, tried), { cause });
+  }
+}
+
+function loadFailure(cause: Error, tried: string[]): string {
+  const library = /lib(ibverbs|rdmacm)\.so[^:]*: cannot open shared object/.exec(cause.message)?.[1];
+  let advice: string;
+  if (library !== undefined) {
+    advice =
+      `This machine has no lib${library}. Install it: apt-get install libibverbs1 librdmacm1 ibverbs-providers ` +
+      `(on Fedora and RHEL: dnf install libibverbs librdmacm).`;
+  } else if (/No native build was found/.test(cause.message)) {
+    advice =
+      'There is no prebuilt addon for this platform, and none was built here. Build it: apt-get install python3 ' +
+      'make g++ libibverbs-dev librdmacm-dev, then npm rebuild node-rdma.';
+  } else {
+    advice = 'If it was built for another system or Node.js, build it here: npm rebuild node-rdma.';
+  }
+  return `cannot load the native addon. ${advice} Tried: ${tried.join('; ')}. It said: ${cause.message.trim()}`;
+}

@@ -1,0 +1,188 @@
+import { markAsUntransferable } from 'node:worker_threads';
+import type { CompletionQueue } from './completion-queue.js';
+import { Access } from './constants.js';
+import type { Context } from './context.js';
+import { explain, explaining, invalidArgType, outOfRange, RdmaError } from './errors.js';
+import { memlockAdvice } from './memlock.js';
+import { MemoryRegion, type RegisterOptions } from './memory-region.js';
+import type { NativeMemoryRegion, NativeProtectionDomain } from './native.js';
+import { checkQueuePairOptions, QueuePair, type QueuePairOptions } from './queue-pair.js';
+import { Resource } from './resource.js';
+import { integer, options as checkOptions, unsigned64 } from './validate.js';
+
+/** What may be registered: a length in bytes, for memory of the library's own, or a view of memory that exists. */
+export type MemorySource = number | ArrayBufferView | ArrayBuffer | SharedArrayBuffer;
+
+const REMOTE = Access.REMOTE_READ | Access.REMOTE_WRITE | Access.REMOTE_ATOMIC;
+const KNOWN_ACCESS = Object.values(Access).reduce((all, flag) => all | flag, 0);
+
+/** A protection domain (`struct ibv_pd`): memory regions and queue pairs of one domain work together. */
+export class ProtectionDomain extends Resource {
+  readonly context: Context;
+  readonly #native: NativeProtectionDomain;
+
+  /** @internal */
+  constructor(native: NativeProtectionDomain, context: Context) {
+    super(native, [context]);
+    this.#native = native;
+    this.context = context;
+  }
+
+  get label(): string {
+    return `protection domain of ${this.context.device.name}`;
+  }
+
+  /**
+   * Registers memory, on another thread, since pinning takes milliseconds for each gigabyte and more. `ibv_reg_mr`,
+   * `ibv_reg_mr_iova`
+   *
+   * With a length the memory is the library's own: page-aligned, zeroed, kept for as long as the device can reach it.
+   * A view of yours is kept while it is registered, and cannot be transferred to another thread.
+   *
+   * @throws TypeError, RangeError for what cannot be registered (nothing, a resizable buffer, remote access to a slice
+   * of Node's buffer pool); RdmaError `ENOMEM` with the memlock limit
+   */
+  async regMr(source: MemorySource, options: RegisterOptions = {}): Promise<MemoryRegion> {
+    const request = this.#request(source, options);
+    let native: NativeMemoryRegion;
+    try {
+      native = await this.#native.regMr(request.source, request.access, request.pageSize, request.iova);
+    } catch (error) {
+      throw explain(error, this.#subject(), (errno) => registerAdvice(errno, request));
+    }
+    return new MemoryRegion(native, this, request.access);
+  }
+
+  /** {@link regMr} on this thread. */
+  regMrSync(source: MemorySource, options: RegisterOptions = {}): MemoryRegion {
+    const request = this.#request(source, options);
+    const native = explaining(
+      this.#subject(),
+      (errno) => registerAdvice(errno, request),
+      () => this.#native.regMrSync(request.source, request.access, request.pageSize, request.iova),
+    );
+    return new MemoryRegion(native, this, request.access);
+  }
+
+  /**
+   * Makes a queue pair, in the RESET state. `ibv_create_qp`
+   *
+   * @throws TypeError, RangeError for options out of range; RdmaError `ERR_RDMA_LIMIT` that names the capability and by
+   * how much it was exceeded, `ERR_RDMA_FOREIGN_OBJECT` for completion queues of another context
+   */
+  createQp(options: QueuePairOptions): QueuePair {
+    const request = checkQueuePairOptions(options, this.context);
+    const native = explaining(
+      this.#subject(),
+      (errno) =>
+        errno === 12
+          ? memlockAdvice((request.cap[0]! + request.cap[1]!) * 128)
+          : errno === 22 && request.cap[4]! > 0
+            ? `The device attributes allow all of it but maxInlineData, which no attribute tells: ${request.cap[4]} may be too much`
+            : '',
+      () =>
+        this.#native.createQp(
+          request.type,
+          request.sendCq.native,
+          request.recvCq.native,
+          request.cap,
+          request.sqSigAll,
+          request.descriptors,
+        ),
+    );
+    return new QueuePair(
+      native,
+      this,
+      request.sendCq as CompletionQueue,
+      request.recvCq as CompletionQueue,
+      options.type,
+    );
+  }
+
+  #subject() {
+    return { device: this.context.device.name };
+  }
+
+  #request(source: MemorySource, options: RegisterOptions): RegisterRequest {
+    checkOptions('options', options);
+    const { access = Access.LOCAL_WRITE, pageSize = 0, iova } = options;
+    integer('access', access, 0, 2 ** 32 - 1);
+    if ((access & ~KNOWN_ACCESS) !== 0) throw outOfRange('access', 'flags of Access, or-ed', access);
+    if (
+      (access & (Access.REMOTE_WRITE | Access.REMOTE_ATOMIC)) !== 0 &&
+      (access & Access.LOCAL_WRITE) === 0
+    ) {
+      throw new RdmaError(
+        'ERR_RDMA_INVALID_ATTRIBUTES',
+        'access: REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE as well (ibv_reg_mr)',
+      );
+    }
+    if (![0, 2 ** 21, 2 ** 30].includes(pageSize))
+      throw outOfRange('pageSize', '0 (usual), 2 MiB or 1 GiB', pageSize);
+    const checked = typeof source === 'number' ? length(source) : viewOf(source, access);
+    if (pageSize !== 0 && typeof checked !== 'number') {
+      throw outOfRange('pageSize', '0 for memory that exists already', pageSize);
+    }
+    return {
+      source: checked,
+      access,
+      pageSize,
+      iova: iova === undefined ? undefined : unsigned64('iova', iova),
+      bytes: typeof checked === 'number' ? checked : checked.byteLength,
+    };
+  }
+}
+
+interface RegisterRequest {
+  source: number | ArrayBufferView;
+  access: number;
+  pageSize: number;
+  iova: bigint | undefined;
+  bytes: number;
+}
+
+function length(bytes: number): number {
+  return integer('length', bytes, 1, Number.MAX_SAFE_INTEGER);
+}
+
+/** The view of memory that JavaScript made, if the device may be let loose on it. */
+function viewOf(source: Exclude<MemorySource, number>, access: number): ArrayBufferView {
+  const view =
+    source instanceof ArrayBuffer || source instanceof SharedArrayBuffer ? new Uint8Array(source) : source;
+  if (!ArrayBuffer.isView(view)) {
+    throw invalidArgType(
+      'source',
+      'a length in bytes, or a Buffer, TypedArray, DataView, ArrayBuffer or SharedArrayBuffer',
+      source,
+    );
+  }
+  if (view.byteLength === 0)
+    throw outOfRange('source', 'at least one byte long (is its buffer detached?)', 'empty');
+  const buffer = view.buffer as ArrayBuffer & { resizable?: boolean; growable?: boolean };
+  if (buffer.resizable === true || buffer.growable === true) {
+    throw outOfRange(
+      'source',
+      'of a fixed size: the memory of a resizable buffer may go while it is registered',
+      'resizable',
+    );
+  }
+  if ((access & REMOTE) !== 0 && Buffer.isBuffer(view) && buffer.byteLength === Buffer.poolSize) {
+    throw outOfRange(
+      'source',
+      "memory of its own: this Buffer is a slice of Node's pool, and remote access works on whole pages, so that a peer would " +
+        'reach other Buffers; use regMr(length), or Buffer.allocUnsafeSlow()',
+      'a pooled Buffer',
+    );
+  }
+  if (!(buffer instanceof SharedArrayBuffer)) markAsUntransferable(buffer);
+  return view;
+}
+
+function registerAdvice(errno: number, { bytes, pageSize }: RegisterRequest): string {
+  if (errno === 12 && pageSize !== 0) {
+    return `${bytes} bytes of huge pages of ${pageSize} bytes are not to be had: see /proc/meminfo and vm.nr_hugepages`;
+  }
+  if (errno === 12) return memlockAdvice(bytes);
+  if (errno === 14) return 'The memory is not there, or not writable where LOCAL_WRITE asks for it';
+  return '';
+}

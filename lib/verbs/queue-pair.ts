@@ -1,0 +1,506 @@
+import { randomInt } from 'node:crypto';
+import { CompletionQueue } from './completion-queue.js';
+import {
+  Access,
+  QpAttributeMask,
+  qpStates,
+  QpTypeNumber,
+  type Mtu,
+  type QpState,
+  type QpType,
+} from './constants.js';
+import type { Context } from './context.js';
+import { DescriptorQueue } from './descriptor-queue.js';
+import { explain, explaining, invalidArgType, outOfRange, RdmaError, type ErrorSubject } from './errors.js';
+import { describeGid, parseGid, type GidChoice, type GidSelection } from './gid.js';
+import type { NativeQueuePair } from './native.js';
+import type { ProtectionDomain } from './protection-domain.js';
+import {
+  packAttributes,
+  unpackAttributes,
+  type AddressVector,
+  type QueuePairAttributes,
+  type QueuePairState,
+} from './queue-pair-attributes.js';
+import { checkTransition } from './queue-pair-transitions.js';
+import { Resource } from './resource.js';
+import { integer, options as checkOptions, wordNumber } from './validate.js';
+import { DescriptorWriter, type ReceiveRequest, type SendRequest } from './work-request.js';
+
+/** What a queue pair is created with (`struct ibv_qp_init_attr`). */
+export interface QueuePairOptions {
+  /** `'rc'`: reliable connected; `'uc'`: unreliable connected. */
+  type: QpType;
+  /** For both queues, unless `sendCq` or `recvCq` says otherwise. */
+  cq?: CompletionQueue;
+  sendCq?: CompletionQueue;
+  recvCq?: CompletionQueue;
+  /** Send requests outstanding at the most, from 1; 128 by default. The device may grant more. */
+  maxSendWr?: number;
+  /** Receive requests outstanding at the most, from 0; 128 by default. */
+  maxRecvWr?: number;
+  /** Elements of a send request at the most; 1 by default. */
+  maxSendSge?: number;
+  /** Elements of a receive request at the most; 1 by default. */
+  maxRecvSge?: number;
+  /** Bytes that a request may carry itself; 0 by default. No attribute of the device tells its limit. */
+  maxInlineData?: number;
+  /** Every send request makes a completion, whatever it says of itself; false by default. */
+  sqSigAll?: boolean;
+  /** Descriptors in shared memory for each queue: what one call can post. Rounded up to a power of two; 256 at the most by default. */
+  descriptors?: number;
+}
+
+/** What one end of a connection tells the other. Plain data; send it as JSON. */
+export interface QueuePairEndpoint {
+  type: QpType;
+  qpNum: number;
+  /** First packet sequence number that this end sends. */
+  psn: number;
+  gid: string;
+  /** 0 on RoCE. */
+  lid: number;
+  /** Active MTU of the port in bytes: the connection uses the smaller of both ends'. */
+  mtu: Mtu;
+  /** READs and atomics that this end serves at a time. */
+  maxDestRdAtomic: number;
+}
+
+/** How {@link QueuePair.connect} brings a queue pair to RTS. */
+export interface ConnectOptions {
+  /** 1 by default. */
+  port?: number;
+  /** Which GID to use; by default the best (see {@link Context.chooseGid}). Looked up anew at each connect. */
+  gid?: GidSelection;
+  /** By default the smaller of both ends' active MTUs. */
+  pathMtu?: Mtu;
+  /** What the peer may do: flags of {@link Access}; by default READ, WRITE and, where the device has them, atomics. */
+  qpAccessFlags?: number;
+  pkeyIndex?: number;
+  /** READs and atomics outstanding at the peer; by default as many as both ends allow, 16 at the most. */
+  maxRdAtomic?: number;
+  /** READs and atomics of the peer served at a time; by default what the device allows, 16 at the most. */
+  maxDestRdAtomic?: number;
+  /** Code of the acknowledge timeout: 4.096 µs × 2^timeout. 14 (67 ms) by default. */
+  timeout?: number;
+  /** 6 by default: the peer's silence becomes an error after 7 timeouts. 7 would be for ever on rxe. */
+  retryCnt?: number;
+  /** 6 by default; 7 is for ever. */
+  rnrRetry?: number;
+  /** 12 (640 µs) by default. */
+  minRnrTimer?: number;
+  /** 20 bits; by default random, so that connections spread over the paths of the fabric. */
+  flowLabel?: number;
+  /** 0 to 255; 0 by default. DSCP in the upper six bits. */
+  trafficClass?: number;
+  /** 64 by default. */
+  hopLimit?: number;
+  /** Service level, 0 to 15; 0 by default. */
+  sl?: number;
+}
+
+const PSN = 2 ** 24;
+const FLOW_LABEL = 2 ** 20;
+/** What ConnectX devices allow; rxe would take 128. */
+const USUAL_RD_ATOMIC = 16;
+const DEFAULT_DESCRIPTORS = 256;
+
+/** @internal The options of {@link ProtectionDomain.createQp}, checked against what the device can do. */
+export function checkQueuePairOptions(options: QueuePairOptions, context: Context) {
+  if (options === undefined) throw invalidArgType('options', 'an object', options);
+  checkOptions('options', options);
+  const type = wordNumber('type', QpTypeNumber, options.type);
+  const sendCq = options.sendCq ?? options.cq;
+  const recvCq = options.recvCq ?? options.cq;
+  if (!(sendCq instanceof CompletionQueue)) throw invalidArgType('sendCq', 'a CompletionQueue', sendCq);
+  if (!(recvCq instanceof CompletionQueue)) throw invalidArgType('recvCq', 'a CompletionQueue', recvCq);
+  const attributes = context.queryDevice();
+  const { maxQpWr, maxSge } = attributes;
+  const limit = (name: string, value: unknown, min: number, max: number) => {
+    const number = integer(name, value, min, 2 ** 31 - 1);
+    if (number > max) {
+      throw new RdmaError(
+        'ERR_RDMA_LIMIT',
+        `${name} ${number} is ${number - max} above the ${max} that ${context.device.name} offers`,
+        {
+          device: context.device.name,
+        },
+      );
+    }
+    return number;
+  };
+  const { maxSendWr = 128, maxRecvWr = 128, maxSendSge = 1, maxRecvSge = 1, maxInlineData = 0 } = options;
+  return {
+    type,
+    sendCq,
+    recvCq,
+    cap: Uint32Array.of(
+      limit('maxSendWr', maxSendWr, 1, maxQpWr),
+      limit('maxRecvWr', maxRecvWr, 0, maxQpWr),
+      limit('maxSendSge', maxSendSge, 1, maxSge),
+      limit('maxRecvSge', maxRecvSge, 1, maxSge),
+      integer('maxInlineData', maxInlineData, 0, 2 ** 16),
+    ),
+    sqSigAll: options.sqSigAll === true,
+    descriptors: integer('descriptors', options.descriptors ?? DEFAULT_DESCRIPTORS, 1, 2 ** 20),
+  };
+}
+
+/** A queue pair (`struct ibv_qp`). Made by {@link ProtectionDomain.createQp}. */
+export class QueuePair extends Resource {
+  readonly pd: ProtectionDomain;
+  readonly type: QpType;
+  /** 24 bits. */
+  readonly qpNum: number;
+  readonly sendCq: CompletionQueue;
+  readonly recvCq: CompletionQueue;
+  /** As the device has granted it. */
+  readonly maxInlineData: number;
+  /** @internal Descriptors for the send queue. */
+  readonly sendQueue: DescriptorQueue;
+  /** @internal Descriptors for the receive queue. */
+  readonly receiveQueue: DescriptorQueue;
+  readonly #native: NativeQueuePair;
+  readonly #sendWriter: DescriptorWriter;
+  readonly #receiveWriter: DescriptorWriter;
+  #psn = randomInt(PSN);
+  #port = 1;
+  #gid: string | undefined;
+
+  /** @internal */
+  constructor(
+    native: NativeQueuePair,
+    pd: ProtectionDomain,
+    sendCq: CompletionQueue,
+    recvCq: CompletionQueue,
+    type: QpType,
+  ) {
+    super(native, [pd, sendCq, recvCq]);
+    this.#native = native;
+    this.pd = pd;
+    this.type = type;
+    this.qpNum = native.qpNum;
+    this.sendCq = sendCq;
+    this.recvCq = recvCq;
+    this.maxInlineData = native.maxInlineData;
+    this.sendQueue = new DescriptorQueue(native.memory, native.sendQueue, native.postSend);
+    this.receiveQueue = new DescriptorQueue(native.memory, native.receiveQueue, native.postReceive);
+    this.#sendWriter = new DescriptorWriter(native.memory, native.sendQueue, native.maxInlineData);
+    this.#receiveWriter = new DescriptorWriter(native.memory, native.receiveQueue, 0);
+    // The number may have served before, with a failure that is no cause of what happens now.
+    this.#forgetFailures();
+  }
+
+  get label(): string {
+    return `queue pair ${this.qpNum}`;
+  }
+
+  /** As far as this library knows: it follows {@link modify}, {@link query} and failed completions. */
+  get state(): QpState {
+    return qpStates[this.#native.state] ?? 'err';
+  }
+
+  /**
+   * Changes attributes and state, on another thread: on the way to RTR the kernel asks for the peer's address, which may
+   * take a second. `ibv_modify_qp`
+   *
+   * @throws RdmaError `ERR_RDMA_INVALID_STATE`, `ERR_RDMA_INVALID_ATTRIBUTES` (with the attributes that lack or are too
+   * many), `ERR_RDMA_LIMIT` for a path MTU above the port's; `ETIMEDOUT`, `EHOSTUNREACH`, `ENETUNREACH` where the peer's
+   * address was not found
+   */
+  async modify(attributes: QueuePairAttributes): Promise<void> {
+    const { words, mask } = this.#prepare(attributes);
+    try {
+      await this.#native.modify(mask, words);
+    } catch (error) {
+      throw explain(error, this.#subject(attributes), (errno) => this.#modifyAdvice(errno, attributes));
+    }
+    this.#modified(attributes);
+  }
+
+  /** {@link modify} on this thread. To RTR it may block for a second. */
+  modifySync(attributes: QueuePairAttributes): void {
+    const { words, mask } = this.#prepare(attributes);
+    explaining(
+      this.#subject(attributes),
+      (errno) => this.#modifyAdvice(errno, attributes),
+      () => this.#native.modifySync(mask, words),
+    );
+    this.#modified(attributes);
+  }
+
+  /** All attributes as the device has them. `ibv_query_qp` */
+  query(): QueuePairState {
+    return unpackAttributes(
+      explaining(
+        this.#subject(),
+        () => '',
+        () => this.#native.query(),
+      ),
+    );
+  }
+
+  /** RESET to INIT. From here on receives can be posted. */
+  async init(options: Pick<ConnectOptions, 'port' | 'qpAccessFlags' | 'pkeyIndex'> = {}): Promise<void> {
+    checkOptions('options', options);
+    const { port = 1, pkeyIndex = 0 } = options;
+    const { pkeyTblLen } = this.pd.context.queryPort(port);
+    integer('pkeyIndex', pkeyIndex, 0, pkeyTblLen - 1);
+    await this.modify({
+      qpState: 'init',
+      portNum: port,
+      pkeyIndex,
+      qpAccessFlags: options.qpAccessFlags ?? this.#usualAccess(),
+    });
+  }
+
+  /** What the peer needs for its {@link connect}. The GID is chosen now, and kept by its value. */
+  endpoint(options: Pick<ConnectOptions, 'port' | 'gid' | 'maxDestRdAtomic'> = {}): QueuePairEndpoint {
+    checkOptions('options', options);
+    const { port = this.#port, gid } = options;
+    const { context } = this.pd;
+    const attributes = context.queryPort(port);
+    const choice = context.chooseGid(gid, port);
+    this.#port = port;
+    this.#gid = choice.gid;
+    return {
+      type: this.type,
+      qpNum: this.qpNum,
+      psn: this.#psn,
+      gid: choice.gid,
+      lid: attributes.lid,
+      mtu: attributes.activeMtu,
+      maxDestRdAtomic: options.maxDestRdAtomic ?? this.#usualDestRdAtomic(),
+    };
+  }
+
+  /**
+   * Connects to a peer: INIT (unless it is there already), RTR, RTS.
+   *
+   * The GID is the one that {@link endpoint} has told the peer, looked up again by its value; the path MTU is the smaller
+   * of both ends'.
+   *
+   * @returns the GID with the reason for it, and the path MTU
+   * @throws as {@link modify}; RdmaError `ERR_RDMA_NO_GID`
+   */
+  async connect(
+    remote: QueuePairEndpoint,
+    options: ConnectOptions = {},
+  ): Promise<{ gid: GidChoice; pathMtu: Mtu }> {
+    checkOptions('options', options);
+    this.#checkEndpoint(remote);
+    const { context } = this.pd;
+    const port = options.port ?? this.#port;
+    const selection = options.gid ?? (this.#gid === undefined ? {} : { address: this.#gid });
+    const gid = context.chooseGid(selection, port);
+    const { activeMtu } = context.queryPort(port);
+    const pathMtu = options.pathMtu ?? (Math.min(activeMtu, remote.mtu) as Mtu);
+    if (this.state === 'reset') await this.init({ ...options, port });
+    const ahAttr: AddressVector = {
+      dgid: remote.gid,
+      sgidIndex: gid.index,
+      flowLabel: options.flowLabel ?? randomInt(FLOW_LABEL),
+      trafficClass: options.trafficClass ?? 0,
+      hopLimit: options.hopLimit ?? 64,
+      sl: options.sl ?? 0,
+      dlid: remote.lid,
+      portNum: port,
+    };
+    const reliable = this.type === 'rc';
+    await this.modify({
+      qpState: 'rtr',
+      ahAttr,
+      pathMtu,
+      destQpNum: remote.qpNum,
+      rqPsn: remote.psn,
+      ...(reliable && {
+        maxDestRdAtomic: options.maxDestRdAtomic ?? this.#usualDestRdAtomic(),
+        minRnrTimer: options.minRnrTimer ?? 12,
+      }),
+    });
+    const { maxQpInitRdAtom } = context.queryDevice();
+    await this.modify({
+      qpState: 'rts',
+      sqPsn: this.#psn,
+      ...(reliable && {
+        timeout: options.timeout ?? 14,
+        retryCnt: options.retryCnt ?? 6,
+        rnrRetry: options.rnrRetry ?? 6,
+        maxRdAtomic:
+          options.maxRdAtomic ?? Math.min(maxQpInitRdAtom, remote.maxDestRdAtomic, USUAL_RD_ATOMIC),
+      }),
+    });
+    return { gid, pathMtu };
+  }
+
+  /**
+   * Posts one request, or several with one call. `ibv_post_send`
+   *
+   * All are checked before any is posted. A request that is posted holds its memory regions until it ends.
+   *
+   * @throws TypeError, RangeError for a wrong request; RdmaError `ERR_RDMA_QUEUE_FULL` when not all fit (then none is
+   * posted), `ERR_RDMA_INVALID_STATE` before RTS, `ERR_RDMA_INVALID_DESCRIPTOR`; `posted` tells how many went out
+   */
+  postSend(requests: SendRequest | readonly SendRequest[]): void {
+    const list = Array.isArray(requests) ? (requests as readonly SendRequest[]) : [requests as SendRequest];
+    this.#post(this.sendQueue, 'send', list, (place, request) => this.#sendWriter.writeSend(place, request));
+  }
+
+  /**
+   * Posts one receive, or several with one call. `ibv_post_recv`
+   *
+   * @throws as {@link postSend}; RdmaError `ERR_RDMA_INVALID_STATE` in RESET and ERR, where a receive would never end
+   */
+  postRecv(requests: ReceiveRequest | readonly ReceiveRequest[]): void {
+    const list = Array.isArray(requests)
+      ? (requests as readonly ReceiveRequest[])
+      : [requests as ReceiveRequest];
+    this.#post(this.receiveQueue, 'receive', list, (place, request) =>
+      this.#receiveWriter.writeReceive(place, request),
+    );
+  }
+
+  #post<T>(
+    queue: DescriptorQueue,
+    name: string,
+    requests: readonly T[],
+    write: (place: number, request: T) => void,
+  ): void {
+    if (this.closed) throw new RdmaError('ERR_RDMA_CLOSED', `${this.label} is closed`, { qpn: this.qpNum });
+    if (requests.length > queue.free) {
+      throw new RdmaError(
+        'ERR_RDMA_QUEUE_FULL',
+        `${requests.length} requests do not fit: the ${name} queue of ${this.label} has room for ${queue.free} of ${queue.layout.capacity}. ` +
+          'Poll completions first; requests without a completion of their own count until a later one completes.',
+        { qpn: this.qpNum, syscall: name === 'send' ? 'ibv_post_send' : 'ibv_post_recv' },
+      );
+    }
+    let posted = 0;
+    try {
+      while (posted < requests.length) {
+        const count = Math.min(requests.length - posted, queue.layout.descriptorCount);
+        for (let i = 0; i < count; ++i) write(queue.place(i), requests[posted + i]!);
+        posted += queue.post(count);
+      }
+    } catch (error) {
+      throw this.#postFailure(error, posted);
+    }
+  }
+
+  #postFailure(error: unknown, before: number): unknown {
+    const explained = error instanceof RdmaError ? explain(error, this.#subject()) : error;
+    if (explained instanceof Error) {
+      (explained as Error & { posted?: number }).posted = before + ((error as RdmaError).posted ?? 0);
+    }
+    return explained;
+  }
+
+  #prepare(attributes: QueuePairAttributes) {
+    const packed = packAttributes(attributes);
+    const to = attributes.qpState ?? this.state;
+    checkTransition(
+      this.type,
+      attributes.curQpState ?? this.state,
+      to,
+      packed.mask & ~QpAttributeMask.STATE,
+      this.qpNum,
+    );
+    this.#checkPath(attributes);
+    return packed;
+  }
+
+  /** What verbs takes without a word and then never works. */
+  #checkPath(attributes: QueuePairAttributes): void {
+    if (attributes.pathMtu === undefined && attributes.ahAttr === undefined) return;
+    const port = attributes.ahAttr?.portNum || attributes.portNum || this.#port;
+    const { activeMtu, linkLayer } = this.pd.context.queryPort(port);
+    const subject = { device: this.pd.context.device.name, port, qpn: this.qpNum };
+    if (attributes.pathMtu !== undefined && attributes.pathMtu > activeMtu) {
+      throw new RdmaError(
+        'ERR_RDMA_LIMIT',
+        `pathMtu ${attributes.pathMtu} is above the active MTU ${activeMtu} of port ${port}: messages longer than that would never ` +
+          'arrive. Use the smaller of both ends’ active MTUs, or raise the MTU of the network interface (4200 carries 4096).',
+        subject,
+      );
+    }
+    if (attributes.ahAttr !== undefined && attributes.ahAttr.dgid === undefined && linkLayer === 'ethernet') {
+      throw new RdmaError(
+        'ERR_RDMA_INVALID_ATTRIBUTES',
+        `ahAttr has no dgid, but port ${port} is Ethernet: RoCE addresses peers by GID only.`,
+        subject,
+      );
+    }
+  }
+
+  #modified(attributes: QueuePairAttributes): void {
+    if (attributes.portNum !== undefined) this.#port = attributes.portNum;
+    if (attributes.qpState !== 'reset') return;
+    this.#psn = randomInt(PSN);
+    this.#forgetFailures();
+  }
+
+  #forgetFailures(): void {
+    this.sendCq.forgetFailure(this.qpNum);
+    this.recvCq.forgetFailure(this.qpNum);
+  }
+
+  #subject(attributes: QueuePairAttributes = {}): ErrorSubject {
+    const subject: ErrorSubject = { device: this.pd.context.device.name, qpn: this.qpNum };
+    if (attributes.ahAttr?.sgidIndex !== undefined) {
+      subject.port = attributes.ahAttr.portNum ?? this.#port;
+      subject.gidIndex = attributes.ahAttr.sgidIndex;
+    }
+    return subject;
+  }
+
+  #modifyAdvice(errno: number, attributes: QueuePairAttributes): string {
+    const step =
+      attributes.qpState === undefined
+        ? ''
+        : `Going from ${this.state.toUpperCase()} to ${attributes.qpState.toUpperCase()}`;
+    const vector = attributes.ahAttr;
+    if (vector === undefined) return step;
+    const own = this.pd.context
+      .queryGidTable(vector.portNum ?? this.#port)
+      .find((entry) => entry.index === vector.sgidIndex);
+    const from = own === undefined ? `GID index ${vector.sgidIndex}, which is empty now` : describeGid(own);
+    const path = `${step} with ${from}, to the peer's GID ${vector.dgid}`;
+    switch (errno) {
+      case 110: // ETIMEDOUT
+      case 113: // EHOSTUNREACH
+        return `${path}: the peer's address did not answer (ARP or neighbour discovery). Is it up, in the same subnet or behind a route, and reachable from that interface?`;
+      case 101: // ENETUNREACH
+        return `${path}: there is no route to it from that interface`;
+      case 22: // EINVAL
+        return `${path}: a value does not fit; look at the GID index and type first`;
+      default:
+        return path;
+    }
+  }
+
+  #usualAccess(): number {
+    const atomics = this.type === 'rc' && this.pd.context.queryDevice().atomicCap !== 'none';
+    const read = this.type === 'rc' ? Access.REMOTE_READ : 0;
+    return Access.REMOTE_WRITE | read | (atomics ? Access.REMOTE_ATOMIC : 0);
+  }
+
+  #usualDestRdAtomic(): number {
+    return this.type === 'rc' ? Math.min(this.pd.context.queryDevice().maxQpRdAtom, USUAL_RD_ATOMIC) : 0;
+  }
+
+  #checkEndpoint(remote: QueuePairEndpoint): void {
+    if (typeof remote !== 'object' || remote === null)
+      throw invalidArgType('remote', "the peer's endpoint()", remote);
+    if (remote.type !== this.type) {
+      throw outOfRange('remote.type', `${this.type}, as this queue pair is`, remote.type);
+    }
+    integer('remote.qpNum', remote.qpNum, 0, PSN - 1);
+    integer('remote.psn', remote.psn, 0, PSN - 1);
+    integer('remote.lid', remote.lid, 0, 2 ** 16 - 1);
+    integer('remote.maxDestRdAtomic', remote.maxDestRdAtomic, 0, 255);
+    if (![256, 512, 1024, 2048, 4096].includes(remote.mtu)) {
+      throw outOfRange('remote.mtu', 'one of 256, 512, 1024, 2048, 4096', remote.mtu);
+    }
+    parseGid(remote.gid);
+  }
+}

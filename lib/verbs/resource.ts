@@ -1,0 +1,122 @@
+import { RdmaError } from './errors.js';
+import type { NativeResource } from './native.js';
+
+/** How {@link Resource.close} treats what still hangs on the object. */
+export interface CloseOptions {
+  /** Closes the objects that hang on this one first, newest first. By default they are an error. */
+  cascade?: boolean;
+}
+
+let created = 0;
+
+/**
+ * A verbs object and its life: it hangs on its parents, is closed once, and not before its children.
+ *
+ * Close it with {@link close}, or declare it with `using`. One that is only forgotten is destroyed after the garbage
+ * collector has found it, with a warning; the end of the environment (process or worker) closes all.
+ */
+export abstract class Resource {
+  readonly #id = ++created;
+  readonly #native: NativeResource;
+  readonly #parents: readonly Resource[];
+  readonly #children = new Map<number, WeakRef<Resource>>();
+
+  /** @internal */
+  protected constructor(native: NativeResource, parents: readonly Resource[]) {
+    this.#native = native;
+    this.#parents = [...new Set(parents)];
+    for (const parent of this.#parents) parent.#children.set(this.#id, new WeakRef(this));
+  }
+
+  /** What error texts call it, such as `queue pair 17`. */
+  abstract get label(): string;
+
+  get closed(): boolean {
+    return this.#native.closed;
+  }
+
+  /**
+   * Destroys the object. Closing a closed one does nothing.
+   *
+   * @throws RdmaError `ERR_RDMA_BUSY` with the names of the objects that still hang on it (unless `cascade`), with the
+   * number of outstanding work requests that name it, or while an operation on it is under way
+   */
+  close(options: CloseOptions = {}): void {
+    if (this.closed) return;
+    for (const child of this.#liveChildren(options)) child.close(options);
+    this.#refuseIfInUse();
+    try {
+      this.#native.close();
+    } catch (error) {
+      throw this.#busyOr(error);
+    }
+    this.#forget();
+  }
+
+  /** Like {@link close}, on another thread where that may take long (unpinning gigabytes). */
+  async closeAsync(options: CloseOptions = {}): Promise<void> {
+    if (this.closed) return;
+    for (const child of this.#liveChildren(options)) await child.closeAsync(options);
+    this.#refuseIfInUse();
+    try {
+      await this.#native.closeAsync();
+    } catch (error) {
+      throw this.#busyOr(error);
+    }
+    this.#forget();
+  }
+
+  /** Closes the object and all that hangs on it. */
+  [Symbol.dispose](): void {
+    this.close({ cascade: true });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.closeAsync({ cascade: true });
+  }
+
+  /** Outstanding work requests that need the object. */
+  protected get workRequests(): number {
+    return 0;
+  }
+
+  #liveChildren({ cascade }: CloseOptions): Resource[] {
+    const children = [...this.#children.values()]
+      .map((reference) => reference.deref())
+      .filter((child) => child !== undefined && !child.closed) as Resource[];
+    if (children.length > 0 && !cascade) {
+      const names = children.map((child) => child.label);
+      const shown = names.slice(0, 5).join(', ') + (names.length > 5 ? ` and ${names.length - 5} more` : '');
+      throw new RdmaError(
+        'ERR_RDMA_BUSY',
+        `cannot close ${this.label}: ${shown} still ${names.length === 1 ? 'hangs' : 'hang'} on it. ` +
+          'Close them first, or close({ cascade: true }).',
+      );
+    }
+    return children.sort((a, b) => b.#id - a.#id);
+  }
+
+  #refuseIfInUse(): void {
+    const count = this.workRequests;
+    if (count === 0) return;
+    throw new RdmaError(
+      'ERR_RDMA_BUSY',
+      `cannot close ${this.label}: ${count} outstanding work request${count === 1 ? ' names' : 's name'} it. ` +
+        'Poll their completions first, or close the queue pair that has them.',
+    );
+  }
+
+  #busyOr(error: unknown): unknown {
+    if (!(error instanceof RdmaError) || error.code !== 'EBUSY') return error;
+    return new RdmaError(
+      'ERR_RDMA_BUSY',
+      `cannot close ${this.label}: an operation on it is under way, or an object that was not closed still hangs on ` +
+        'it and waits for the garbage collector. Await the operation; close what you create.',
+      { cause: error },
+    );
+  }
+
+  #forget(): void {
+    for (const parent of this.#parents) parent.#children.delete(this.#id);
+  }
+}

@@ -1,0 +1,142 @@
+import {
+  CompletionFlags,
+  CompletionOpcodeNumber,
+  completionStatuses,
+  type CompletionOpcode,
+  type CompletionStatus,
+} from './constants.js';
+import { WorkCompletionError } from './errors.js';
+import { CompletionRecord } from './layout.js';
+
+/**
+ * The end of a work request (`struct ibv_wc`). Of one that failed only `wrId`, `status`, `qpNum` and `error` are
+ * valid, and the others are absent.
+ */
+export interface WorkCompletion {
+  wrId: bigint;
+  status: CompletionStatus;
+  qpNum: number;
+  opcode?: CompletionOpcode;
+  /** Bytes received or read. Undefined in verbs for SEND and WRITE. */
+  byteLen?: number;
+  /** Immediate data in host order, where the message carried it. */
+  immData?: number;
+  /** The rkey that the message invalidated, where it did. */
+  invalidatedRkey?: number;
+  /** Flags of {@link CompletionFlags}. */
+  wcFlags?: number;
+  /** Queue pair that sent a datagram. */
+  srcQp?: number;
+  /** Set where the request failed: what it means and what to look at. */
+  error?: WorkCompletionError;
+}
+
+const opcodes = new Map<number, CompletionOpcode>(
+  Object.entries(CompletionOpcodeNumber).map(([name, number]) => [number, name as CompletionOpcode]),
+);
+
+/** What each failure means, and where to look first. Vendor-independent; sections as in the InfiniBand specification 1.7, 10.8. */
+const meanings: Record<Exclude<CompletionStatus, 'success'>, string> = {
+  locLenErr:
+    'a message was longer than the receive posted for it, or than the port takes (maxMsgSz); or the ends use different path MTUs',
+  locQpOpErr:
+    'the device could not carry the request out: an opcode, element list or key that does not fit the queue pair; on rxe also ' +
+    'a packet that could not be sent (no route, link down, GID gone), or a receive that is too small',
+  locEecOpErr: 'an error of an end-to-end context (RD transport)',
+  locProtErr:
+    'a local range lies outside its memory region, or the region does not allow the access (LOCAL_WRITE)',
+  wrFlushErr: 'a consequence, not a cause: the queue pair was in the error state already',
+  mwBindErr: 'a memory window could not be bound: access rights, or the region lacks MW_BIND',
+  badRespErr: 'the peer answered with a packet that does not fit the request',
+  locAccessErr: 'a local protection error while a remote write with immediate data was received',
+  remInvReqErr:
+    'the peer refused the request as invalid: its receive is too small, READ or atomic depth was exceeded, the operation is not ' +
+    'enabled on its queue pair (qpAccessFlags), or the path MTUs differ',
+  remAccessErr:
+    'the peer refused the access: is the region still registered there, does the rkey belong to it, does the range lie within, ' +
+    'does it allow this operation, and is it of the same protection domain as the queue pair?',
+  remOpErr:
+    'the peer could not carry the operation out: on rxe a receive that is smaller than the message, or a bad key in it',
+  retryExcErr:
+    'no acknowledgement after (retryCnt + 1) timeouts: the peer is gone or not connected, the GID or MTU is wrong, or UDP port 4791 ' +
+    'is blocked on the way. The peer may or may not have executed the message',
+  rnrRetryExcErr:
+    'the peer had no receive posted for as long as rnrRetry allows: post receives ahead, or use credits',
+  locRddViolErr: 'a domain violation (RD transport)',
+  remInvRdReqErr: 'an invalid request of the RD transport',
+  remAbortErr: 'the peer aborted the operation',
+  invEecnErr: 'an invalid end-to-end context number (RD transport)',
+  invEecStateErr: 'an end-to-end context in the wrong state (RD transport)',
+  fatalErr: 'the device has failed',
+  respTimeoutErr: 'the peer did not answer in time',
+  generalErr: 'an error that the device does not tell more of',
+  tmErr: 'tag matching failed',
+  tmRndvIncomplete: 'a rendezvous of tag matching did not complete',
+};
+
+/** Reads completion records, and remembers each queue pair's first failure, which is the cause of what is flushed after it. */
+export class CompletionReader {
+  readonly #bytes: Uint8Array;
+  readonly #words: Uint32Array;
+  readonly #failures = new Map<number, WorkCompletionError>();
+
+  constructor(records: ArrayBuffer) {
+    this.#bytes = new Uint8Array(records);
+    this.#words = new Uint32Array(records);
+  }
+
+  read(index: number): WorkCompletion {
+    const at = index * CompletionRecord.size;
+    const word = at >> 2;
+    const words = this.#words;
+    const wrId = (BigInt(words[word + (CompletionRecord.idHigh >> 2)]!) << 32n) | BigInt(words[word]!);
+    const qpNum = words[word + (CompletionRecord.qpNum >> 2)]!;
+    const status = completionStatuses[this.#bytes[at + CompletionRecord.status]!] ?? 'generalErr';
+    if (status !== 'success') {
+      const vendorError = words[word + (CompletionRecord.byteLength >> 2)]!;
+      return { wrId, status, qpNum, error: this.#failure(status, wrId, vendorError, qpNum) };
+    }
+    const flags = this.#bytes[at + CompletionRecord.flags]!;
+    const completion: WorkCompletion = {
+      wrId,
+      status,
+      qpNum,
+      opcode: opcodes.get(this.#bytes[at + CompletionRecord.opcode]!)!,
+      byteLen: words[word + (CompletionRecord.byteLength >> 2)]!,
+      wcFlags: flags,
+      srcQp: words[word + (CompletionRecord.sourceQp >> 2)]! & 0xffffff,
+    };
+    const imm = words[word + (CompletionRecord.immData >> 2)]!;
+    if ((flags & CompletionFlags.WITH_IMM) !== 0) completion.immData = imm;
+    if ((flags & CompletionFlags.WITH_INV) !== 0) completion.invalidatedRkey = imm;
+    return completion;
+  }
+
+  /** A queue pair of that number starts anew. */
+  forget(qpNum: number): void {
+    this.#failures.delete(qpNum);
+  }
+
+  #failure(
+    status: Exclude<CompletionStatus, 'success'>,
+    wrId: bigint,
+    vendorError: number,
+    qpNum: number,
+  ): WorkCompletionError {
+    const first = this.#failures.get(qpNum);
+    const cause = status === 'wrFlushErr' ? first : undefined;
+    const since =
+      cause === undefined ? '' : `. First failed: work request ${cause.wrId} with ${cause.status}`;
+    const vendor = vendorError === 0 ? '' : `, vendor error 0x${vendorError.toString(16)}`;
+    const error = new WorkCompletionError({
+      status,
+      wrId,
+      vendorError,
+      qpNum,
+      cause,
+      message: `work request ${wrId} on QP ${qpNum} failed with ${status}${vendor}: ${meanings[status]}${since}`,
+    });
+    if (first === undefined && status !== 'wrFlushErr') this.#failures.set(qpNum, error);
+    return error;
+  }
+}
