@@ -44,3 +44,6 @@ export {
 } from './verbs/queue-pair-attributes.js';
 export { type ReceiveRequest, type RemoteTarget, type SendRequest, type Sge } from './verbs/work-request.js';
 export { Resource, type CloseOptions } from './verbs/resource.js';
+export { SendRing } from './ring/send-ring.js';
+export { ReceiveRing } from './ring/receive-ring.js';
+export { CompletionRing } from './ring/completion-ring.js';

@@ -52,6 +52,11 @@ export class CompletionQueue extends Resource {
     return completions;
   }
 
+  /** @internal The completion at a place of the last batch. */
+  completionAt(index: number): WorkCompletion {
+    return this.#reader.read(index);
+  }
+
   /** @internal A queue pair begins a new life: its earlier failure is no cause of later flushes. */
   forgetFailure(qpNum: number): void {
     this.#reader.forget(qpNum);

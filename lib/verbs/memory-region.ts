@@ -98,9 +98,15 @@ export class RemoteRegion {
   readonly address: bigint;
   readonly rkey: number;
   readonly length: number;
+  /** The halves of the address, for arithmetic without BigInt. @internal */
+  readonly addressLow: number;
+  /** @internal */
+  readonly addressHigh: number;
 
   constructor(address: bigint | number, rkey: number, length: number) {
     this.address = unsigned64('address', address);
+    this.addressLow = Number(this.address & 0xffffffffn);
+    this.addressHigh = Number(this.address >> 32n);
     this.rkey = integer('rkey', rkey, 0, 2 ** 32 - 1);
     this.length = integer('length', length, 0, Number.MAX_SAFE_INTEGER);
   }

@@ -1,0 +1,180 @@
+import { Opcode, SendFlags } from '../verbs/constants.js';
+import { outOfRange } from '../verbs/errors.js';
+import { INLINE_AREA, SendDescriptor } from '../verbs/layout.js';
+import type { MemoryRegion, RemoteRegion } from '../verbs/memory-region.js';
+import type { QueuePair } from '../verbs/queue-pair.js';
+import { DescriptorRing } from './descriptor-ring.js';
+
+const TWO_32 = 2 ** 32;
+
+/**
+ * Send requests as descriptors in shared memory: write any number, then post them with one call. Nothing is allocated on
+ * the way, and no BigInt made; all checks are made natively, when they are posted.
+ *
+ * Identifiers are 32 bits here, and come back as the low half of the completion's. Offsets and lengths are bytes.
+ * Requests make a completion only where `flags` has `SendFlags.SIGNALED`; signal one in each queue's length at least, since
+ * only a completion makes room again.
+ */
+export class SendRing extends DescriptorRing {
+  readonly #bytes: Uint8Array;
+  readonly #maxInlineData: number;
+
+  constructor(queuePair: QueuePair) {
+    super(queuePair.sendQueue, SendDescriptor.size);
+    this.#bytes = new Uint8Array(this.queue.memory);
+    this.#maxInlineData = queuePair.maxInlineData;
+  }
+
+  /** SEND of a range of a region. */
+  send(
+    id: number,
+    mr: MemoryRegion,
+    offset: number,
+    length: number,
+    flags: number = SendFlags.SIGNALED,
+  ): void {
+    this.#request(Opcode.send, flags, id, mr.slot, offset, length);
+  }
+
+  /** SEND with 32 bits of immediate data in host order. */
+  sendWithImm(
+    id: number,
+    mr: MemoryRegion,
+    offset: number,
+    length: number,
+    immData: number,
+    flags: number = SendFlags.SIGNALED,
+  ): void {
+    this.words[
+      this.#request(Opcode.sendWithImm, flags, id, mr.slot, offset, length) + SendDescriptor.immData / 4
+    ] = immData;
+  }
+
+  /** SEND of bytes that are copied now, up to the queue pair's `maxInlineData`. */
+  sendInline(id: number, data: Uint8Array, flags: number = SendFlags.SIGNALED): void {
+    if (data.length > this.#maxInlineData) {
+      throw outOfRange('data', `at most the ${this.#maxInlineData} bytes of maxInlineData`, data.length);
+    }
+    const { inlineArea, inlineStride } = this.queue.layout;
+    const place = this.queue.place(this.written);
+    const word = this.#request(Opcode.send, flags | SendFlags.INLINE, id, INLINE_AREA, 0, data.length);
+    if (data.length > 0) this.#bytes.set(data, inlineArea + place * inlineStride);
+    else this.#bytes[word * 4 + SendDescriptor.sgeCount] = 0;
+  }
+
+  /** RDMA WRITE from a region to a peer's memory. */
+  rdmaWrite(
+    id: number,
+    mr: MemoryRegion,
+    offset: number,
+    length: number,
+    remote: RemoteRegion,
+    remoteOffset: number,
+    flags: number = SendFlags.SIGNALED,
+  ): void {
+    this.#remote(
+      this.#request(Opcode.rdmaWrite, flags, id, mr.slot, offset, length),
+      remote,
+      remoteOffset,
+      length,
+    );
+  }
+
+  /** RDMA WRITE that also ends a receive of the peer, with 32 bits of immediate data in host order. */
+  rdmaWriteWithImm(
+    id: number,
+    mr: MemoryRegion,
+    offset: number,
+    length: number,
+    remote: RemoteRegion,
+    remoteOffset: number,
+    immData: number,
+    flags: number = SendFlags.SIGNALED,
+  ): void {
+    const word = this.#request(Opcode.rdmaWriteWithImm, flags, id, mr.slot, offset, length);
+    this.words[word + SendDescriptor.immData / 4] = immData;
+    this.#remote(word, remote, remoteOffset, length);
+  }
+
+  /** RDMA READ from a peer's memory into a region. */
+  rdmaRead(
+    id: number,
+    mr: MemoryRegion,
+    offset: number,
+    length: number,
+    remote: RemoteRegion,
+    remoteOffset: number,
+    flags: number = SendFlags.SIGNALED,
+  ): void {
+    this.#remote(
+      this.#request(Opcode.rdmaRead, flags, id, mr.slot, offset, length),
+      remote,
+      remoteOffset,
+      length,
+    );
+  }
+
+  /** Adds to 64 bits of a peer's memory; the value before comes to `offset`. The value to add is given in two halves. */
+  fetchAdd(
+    id: number,
+    mr: MemoryRegion,
+    offset: number,
+    remote: RemoteRegion,
+    remoteOffset: number,
+    addLow: number,
+    addHigh = 0,
+    flags: number = SendFlags.SIGNALED,
+  ): void {
+    const word = this.#request(Opcode.atomicFetchAndAdd, flags, id, mr.slot, offset, 8);
+    this.#remote(word, remote, remoteOffset, 8);
+    this.words[word + SendDescriptor.compareAdd / 4] = addLow;
+    this.words[word + SendDescriptor.compareAdd / 4 + 1] = addHigh;
+  }
+
+  /** Replaces 64 bits of a peer's memory if they equal `compare`; the value before comes to `offset`. */
+  compareSwap(
+    id: number,
+    mr: MemoryRegion,
+    offset: number,
+    remote: RemoteRegion,
+    remoteOffset: number,
+    compare: bigint,
+    swap: bigint,
+    flags: number = SendFlags.SIGNALED,
+  ): void {
+    const word = this.#request(Opcode.atomicCmpAndSwp, flags, id, mr.slot, offset, 8);
+    this.#remote(word, remote, remoteOffset, 8);
+    const words = this.words;
+    words[word + SendDescriptor.compareAdd / 4] = Number(compare & 0xffffffffn);
+    words[word + SendDescriptor.compareAdd / 4 + 1] = Number(compare >> 32n);
+    words[word + SendDescriptor.swap / 4] = Number(swap & 0xffffffffn);
+    words[word + SendDescriptor.swap / 4 + 1] = Number(swap >> 32n);
+  }
+
+  /** Starts the next descriptor; returns where it lies, in words. */
+  #request(opcode: number, flags: number, id: number, mr: number, offset: number, length: number): number {
+    const word = this.begin();
+    const words = this.words;
+    words[word] = opcode | ((flags & 0xff) << 8) | (1 << 16);
+    words[word + SendDescriptor.id / 4] = id;
+    words[word + SendDescriptor.idHigh / 4] = 0;
+    this.element(word + SendDescriptor.sge / 4, mr, offset, length);
+    return word;
+  }
+
+  #remote(word: number, remote: RemoteRegion, offset: number, length: number): void {
+    if (!(offset >= 0 && length <= remote.length - offset) || !Number.isInteger(offset)) {
+      this.abandon();
+      throw outOfRange(
+        'remoteOffset',
+        `such that ${length} bytes lie within the remote region of ${remote.length}`,
+        offset,
+      );
+    }
+    const words = this.words;
+    const low = remote.addressLow + offset;
+    words[word + SendDescriptor.rkey / 4] = remote.rkey;
+    words[word + SendDescriptor.remoteAddress / 4] = low;
+    words[word + SendDescriptor.remoteAddress / 4 + 1] = remote.addressHigh + Math.floor(low / TWO_32);
+  }
+}
