@@ -78,7 +78,9 @@ export async function withArchive<T>(
 
 /** The image package behind a meta package such as `linux-image-amd64`; of any other package itself. */
 export function concreteImage(wanted: DebianPackage): string {
-  const image = wanted.dependsOn.find((name) => /^linux-image-\d/.test(name) && !name.endsWith('-dbg'));
+  const image = wanted.dependsOn.find(
+    (name) => /^linux-image-\d/.test(name) && !/-(dbg|unsigned)$/.test(name),
+  );
   return image ?? wanted.name;
 }
 

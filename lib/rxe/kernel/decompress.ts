@@ -1,20 +1,21 @@
 /** Reads a kernel module, compressed or not. */
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
+import { extname } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 
 import { RxeError } from '../errors.js';
 
-const programs: Record<string, { command: string; package: string }> = {
-  '.xz': { command: 'xz', package: 'xz-utils' },
-  '.gz': { command: 'gzip', package: 'gzip' },
-  '.zst': { command: 'zstd', package: 'zstd' },
-};
+const programs = new Map([
+  ['.xz', { command: 'xz', package: 'xz-utils' }],
+  ['.gz', { command: 'gzip', package: 'gzip' }],
+  ['.zst', { command: 'zstd', package: 'zstd' }],
+]);
 
 export async function decompress(file: string): Promise<Buffer> {
-  const program = programs[/\.(xz|gz|zst)$/.exec(file)?.[0] ?? ''];
+  const program = programs.get(extname(file));
   if (!program) return readFile(file);
-  const child = spawn(program.command, ['-dc', file], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(program.command, ['-dc', file], { stdio: ['ignore', 'pipe', 'ignore'] });
   const ended = new Promise<void>((resolve, reject) => {
     child.once('error', (error) =>
       reject(

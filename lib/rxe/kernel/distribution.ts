@@ -99,7 +99,7 @@ async function fromInstalledImage(file: string, options: PrepareOptions): Promis
     throw new RxeError('ERR_RXE_NO_KERNEL', `${vmlinuz} has no modules: ${modules} is not there`);
   }
   const key = `file-${await identity(vmlinuz, modules)}`;
-  return make(key, vmlinuz, options, async () => ({ release, vmlinuz, modules }));
+  return make(key, vmlinuz, options, () => Promise.resolve({ release, vmlinuz, modules }));
 }
 
 interface Image {
@@ -125,8 +125,8 @@ async function make(
       onProgress?.(`collecting the modules of ${image.release}`);
       await mkdir(join(aside, 'modules'));
       const modules = await collectModules(image.modules, machineModules, join(aside, 'modules'));
-      await copyFile(image.vmlinuz, join(aside, 'vmlinuz')).catch((error: NodeJS.ErrnoException) => {
-        if (error.code !== 'EACCES') throw error;
+      await copyFile(image.vmlinuz, join(aside, 'vmlinuz')).catch((error: unknown) => {
+        if ((error as NodeJS.ErrnoException).code !== 'EACCES') throw error;
         throw new RxeError(
           'ERR_RXE_NO_KERNEL',
           `${image.vmlinuz} is not readable; as root: chmod +r ${image.vmlinuz}`,

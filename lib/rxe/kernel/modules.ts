@@ -128,20 +128,20 @@ export async function loadOrder(
 export function parseModuleInfo(module: Buffer): ModuleInfo {
   const info: ModuleInfo = { dependsOn: [], wants: [] };
   for (const entry of elfSection(module, '.modinfo').toString('latin1').split('\0')) {
-    const [, key, value] = /^([a-z]+)=(.*)$/.exec(entry) ?? [];
+    const [key, value = ''] = entry.split('=', 2);
     if (key === 'depends') info.dependsOn.push(...split(value, ','));
-    if (key === 'softdep') info.wants.push(...softDependencies(value ?? ''));
+    if (key === 'softdep') info.wants.push(...softDependencies(value));
   }
   return info;
 }
 
 function softDependencies(text: string): string[] {
   const before = /(?:^|\s)pre:((?:\s+(?!post:|pre:)\S+)*)/.exec(text)?.[1];
-  return split(before, /\s+/);
+  return split(before ?? '', /\s+/);
 }
 
-function split(text: string | undefined, separator: string | RegExp): string[] {
-  return (text ?? '')
+function split(text: string, separator: string | RegExp): string[] {
+  return text
     .split(separator)
     .filter((part) => part !== '')
     .map(moduleName);

@@ -52,7 +52,7 @@ export async function inspectUmlKernel(file: string, origin: string): Promise<Um
   const path = resolve(file);
   const refuse = (reason: string, code: RxeErrorCode = 'ERR_RXE_NO_KERNEL') =>
     new RxeError(code, `${origin}: ${path} ${reason}; make one with: node-rdma rxe kernel build`);
-  const what = await stat(path).catch((error: NodeJS.ErrnoException) => error);
+  const what = await stat(path).catch((error: unknown) => error as NodeJS.ErrnoException);
   if (what instanceof Error) {
     throw refuse(what.code === 'ENOENT' ? 'does not exist' : `cannot be read (${what.code})`);
   }
