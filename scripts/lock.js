@@ -1,20 +1,18 @@
 // @ts-check
-// One holder at a time, among processes. The lock belongs to an open file, so that it ends with its holder, however that ends.
+// One holder at a time, among processes. The lock belongs to an open descriptor, so that it ends with its holder, however that ends.
 import { spawnSync } from 'node:child_process';
-import { closeSync, mkdirSync, openSync } from 'node:fs';
-import path from 'node:path';
+import { closeSync, openSync } from 'node:fs';
 import { StepError } from './progress.js';
 
 /**
- * Runs `work` while holding the lock on `file`. Waits for another holder, and says so.
+ * Runs `work` while holding the lock on `folder`. Waits for another holder, and says so.
  * @template T
- * @param {string} file
+ * @param {string} folder
  * @param {(descriptor: number) => Promise<T>} work gets the descriptor that holds the lock
  * @returns {Promise<T>}
  */
-export async function withLock(file, work) {
-  mkdirSync(path.dirname(file), { recursive: true });
-  const descriptor = openSync(file, 'a');
+export async function withLock(folder, work) {
+  const descriptor = openSync(folder, 'r');
   try {
     if (!flock(descriptor, '--nonblock')) {
       process.stderr.write('  waiting for another set-up in this folder to end\n');
@@ -27,7 +25,7 @@ export async function withLock(file, work) {
 }
 
 /**
- * flock(1) locks the file that it inherits, and the lock stays when it is gone: it belongs to our open file.
+ * flock(1) locks what it inherits, and the lock stays when it is gone: it belongs to our descriptor.
  * @param {number} descriptor
  * @param {string[]} options
  * @returns {boolean} false when another holds it

@@ -1,7 +1,7 @@
 // @ts-check
 // Tells on standard error what a long job is doing: one line a step, with its time; signs of life while it lasts.
 import { spawn } from 'node:child_process';
-import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { constants } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -47,11 +47,12 @@ export async function step(title, work) {
 
   const log = path.join(logFolder, `${title.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}.log`);
   mkdirSync(logFolder, { recursive: true });
-  writeFileSync(log, '');
+  const descriptor = openSync(log, 'w'); // kept open: node-gyp may delete the folder under it
   /** @type {Step} */
   const handle = {
     say: (line) => (news = stripVTControlCharacters(line).trim()),
-    run: (command, args, options) => runLogged(command, args, { log, say: handle.say, ...options }),
+    run: (command, args, options) =>
+      runLogged(command, args, { log, descriptor, say: handle.say, ...options }),
   };
   try {
     const result = await work(handle);
@@ -64,17 +65,18 @@ export async function step(title, work) {
     throw error;
   } finally {
     clearInterval(timer);
+    closeSync(descriptor);
   }
 }
 
 /**
  * @param {string} command
  * @param {string[]} args
- * @param {{ log: string, say: (line: string) => void, env?: NodeJS.ProcessEnv, holds?: number }} options
+ * @param {{ log: string, descriptor: number, say: (line: string) => void, env?: NodeJS.ProcessEnv, holds?: number }} options
  * @returns {Promise<string>}
  */
-function runLogged(command, args, { log, say, env = process.env, holds }) {
-  appendFileSync(log, `$ ${[command, ...args].join(' ')}\n`);
+function runLogged(command, args, { log, descriptor, say, env = process.env, holds }) {
+  writeSync(descriptor, `$ ${[command, ...args].join(' ')}\n`);
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd: root,
@@ -85,7 +87,7 @@ function runLogged(command, args, { log, say, env = process.env, holds }) {
     let output = '';
     const heed = (/** @type {string} */ text) => {
       output += text;
-      appendFileSync(log, text);
+      writeSync(descriptor, text);
       const line = text.split(/[\r\n]+/).findLast((part) => part.trim());
       if (line) say(line);
     };
@@ -132,7 +134,7 @@ export function runInForeground([command, ...args], { env = process.env } = {}) 
     const wait = () => {};
     const pass = () => child.kill('SIGTERM');
     process.on('SIGINT', wait).on('SIGTERM', pass);
-    child.on('error', reject);
+    child.on('error', (error) => reject(new StepError(`${command} does not start: ${error.message}`)));
     child.on('close', (status, signal) => {
       process.off('SIGINT', wait).off('SIGTERM', pass);
       resolve(status ?? 128 + (signal ? constants.signals[signal] : 0));

@@ -26,7 +26,7 @@ export async function setUpTools(...groups) {
 }
 
 /** @param {(lock: number) => Promise<void>} work */
-const alone = (work) => withLock(path.join(root, 'build', 'set-up.lock'), work);
+const alone = (work) => withLock(root, work);
 
 /**
  * @param {PackageGroup[]} groups
@@ -91,6 +91,9 @@ export function buildEnvironment() {
   const atHand = existsSync(path.join(prefix, 'include/node/node_api.h'));
   return atHand ? { npm_config_nodedir: prefix, ...process.env } : process.env;
 }
+
+/** Where `npm run build:asan` puts its build. */
+export const sanitizedBuild = path.join(root, 'build-cmake-asan');
 
 /** @param {number} holds */
 async function buildTypeScript(holds) {

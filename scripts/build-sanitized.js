@@ -1,0 +1,16 @@
+// @ts-check
+// npm run build:asan: the addon with AddressSanitizer and UndefinedBehaviorSanitizer, for scripts/with-sanitizers.js.
+import path from 'node:path';
+import { root, runMain, step } from './progress.js';
+import { buildEnvironment, sanitizedBuild, setUpTools } from './setup.js';
+
+await runMain(async () => {
+  await setUpTools('check');
+  await step('addon with sanitizers', ({ run }) =>
+    run(
+      path.join(root, 'node_modules/.bin/cmake-js'),
+      ['compile', '--out', sanitizedBuild, '--CDNODE_RDMA_SANITIZE=ON', '--parallel', '2'],
+      { env: buildEnvironment() },
+    ),
+  );
+});
