@@ -1,6 +1,7 @@
 import type { Command, CommanderError } from 'commander';
 import { rxeExitStatuses } from '../rxe/errors.js';
 import { reportFailure } from './rxe-command.js';
+import { addKernelCommands } from './rxe-kernel.js';
 import { addMachineFlags, seconds } from './rxe-options.js';
 import type { RunFlags } from './rxe-run.js';
 
@@ -23,6 +24,8 @@ export function addRxeCommand(program: Command): void {
       const { run } = await import('./rxe-run.js');
       await exitWith(run(argv, flags));
     });
+
+  addKernelCommands(rxe);
 }
 
 /** A bad option must not look like a failure of the command. */
