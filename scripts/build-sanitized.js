@@ -1,8 +1,9 @@
 // @ts-check
 // npm run build:asan: the addon with AddressSanitizer and UndefinedBehaviorSanitizer, for scripts/with-sanitizers.js.
 import path from 'node:path';
+import { buildEnvironment } from './node-headers.js';
 import { root, runMain, step } from './progress.js';
-import { buildEnvironment, sanitizedBuild, setUpTools } from './setup.js';
+import { sanitizedBuild, setUpTools } from './setup.js';
 
 await runMain(async () => {
   await setUpTools('check');

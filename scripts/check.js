@@ -4,8 +4,9 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { fingerprint, filesOf, isCurrent, markCurrent } from './fingerprint.js';
+import { buildEnvironment } from './node-headers.js';
 import { root, runMain, step, StepError } from './progress.js';
-import { buildEnvironment, setUpTools } from './setup.js';
+import { setUpTools } from './setup.js';
 
 /** @typedef {import('./progress.js').Step} Step */
 

@@ -7,6 +7,7 @@ import path from 'node:path';
 import { installDebianPackages } from './debian.js';
 import { fingerprint, isCurrent, markCurrent } from './fingerprint.js';
 import { withLock } from './lock.js';
+import { buildEnvironment } from './node-headers.js';
 import { root, step } from './progress.js';
 
 /** @typedef {import('./debian-packages.js').PackageGroup} PackageGroup */
@@ -80,16 +81,6 @@ async function buildNative(holds) {
     await nodeGyp('build', '--jobs', 'max');
   });
   markCurrent('native', print);
-}
-
-/**
- * The environment for node-gyp and cmake-js. They download Node's headers where they are not told where these are: tell
- * them, when the headers came with this Node.
- */
-export function buildEnvironment() {
-  const prefix = path.dirname(path.dirname(process.execPath));
-  const atHand = existsSync(path.join(prefix, 'include/node/node_api.h'));
-  return atHand ? { npm_config_nodedir: prefix, ...process.env } : process.env;
 }
 
 /** Where `npm run build:asan` puts its build. */
