@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { Command } from 'commander';
 import { createRequire } from 'node:module';
+import { addDemoCommand } from './demo.js';
 import { addRxeCommand } from './rxe.js';
 
 const { version } = createRequire(import.meta.url)('../../package.json') as { version: string };
@@ -11,6 +12,7 @@ const program = new Command('node-rdma')
   .enablePositionalOptions()
   .showHelpAfterError('(--help shows what there is)');
 
+addDemoCommand(program);
 addRxeCommand(program);
 
 await program.parseAsync();

@@ -29,7 +29,7 @@ const errnoNames = new Map(Object.entries(os.constants.errno).map(([name, number
  * `code` is the name of the errno (`'ENOMEM'`), or one of our own: `ERR_RDMA_UNSUPPORTED` (the library, kernel or
  * provider lacks the function, whatever errno it used), `ERR_RDMA_BUSY`, `ERR_RDMA_CLOSED`, `ERR_RDMA_LOAD`,
  * `ERR_RDMA_NO_DEVICE`, `ERR_RDMA_NO_GID`, `ERR_RDMA_LIMIT`, `ERR_RDMA_INVALID_STATE`, `ERR_RDMA_INVALID_DESCRIPTOR`,
- * `ERR_RDMA_INVALID_ATTRIBUTES`, `ERR_RDMA_QUEUE_FULL`, `ERR_RDMA_FOREIGN_OBJECT`, `ERR_RDMA_COMPLETION`. `message` says what to do.
+ * `ERR_RDMA_INVALID_ATTRIBUTES`, `ERR_RDMA_QUEUE_FULL`, `ERR_RDMA_FOREIGN_OBJECT`, `ERR_RDMA_COMPLETION`, `ERR_RDMA_TIMEOUT`. `message` says what to do.
  */
 export class RdmaError extends Error implements ErrorSubject {
   readonly code: string;

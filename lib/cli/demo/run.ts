@@ -1,0 +1,56 @@
+import type { Writable } from 'node:stream';
+import { measureWriteBandwidth } from '../../perf/bandwidth.js';
+import { EndpointPair } from '../../perf/endpoint-pair.js';
+import { measureSendLatency } from '../../perf/latency.js';
+import type { DemoFlags } from '../demo.js';
+import { choosePorts, type ChosenPorts } from './choose-ports.js';
+import { verifyOperations, type OperationReport } from './operations.js';
+import { JsonOutput, TextOutput, type Output } from './output.js';
+import { reportConnection, reportPlatform, reportPort, type Measurement } from './report.js';
+
+const KiB = 1024;
+const thorough = { sizes: [8, 256, 4 * KiB, 64 * KiB, 1024 * KiB], duration: 300, warmUp: 50 };
+const quick = { sizes: [8, 4 * KiB, 64 * KiB], duration: 50, warmUp: 20 };
+
+/**
+ * Shows RDMA at work, and writes what it finds as it comes; as one JSON object at the end with `json`.
+ *
+ * @throws whatever fails first: RdmaError from RDMA, Error for data that is not as it should be
+ */
+export async function runDemo(flags: DemoFlags, stream: Writable): Promise<void> {
+  const output: Output = flags.json ? new JsonOutput(stream) : new TextOutput(stream);
+  const ports = choosePorts(flags.device);
+  const { sizes: usualSizes, ...timing } = flags.quick ? quick : thorough;
+  try {
+    output.platform(reportPlatform());
+    output.devices({ reason: ports.reason, a: reportPort(ports.a), b: reportPort(ports.b) });
+
+    using pair = await EndpointPair.connect(
+      { ...ports.a, gid: { address: ports.a.gid.gid } },
+      { ...ports.b, gid: { address: ports.b.gid.gid } },
+    );
+    output.connection(reportConnection(pair));
+
+    const operations: OperationReport[] = [];
+    for await (const operation of verifyOperations(pair)) {
+      output.operation(operation);
+      operations.push(operation);
+    }
+    output.operationsEnd(operations);
+
+    const measurements: Measurement[] = [];
+    for (const size of flags.sizes ?? usualSizes) {
+      const write = await measureWriteBandwidth(pair, { size, ...timing });
+      const send = await measureSendLatency(pair, { size, ...timing });
+      measurements.push({ size, write, send });
+    }
+    output.measurements(measurements);
+  } finally {
+    closePorts(ports);
+  }
+}
+
+function closePorts({ a, b }: ChosenPorts): void {
+  a.context.close();
+  b.context.close();
+}
