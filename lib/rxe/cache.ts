@@ -4,9 +4,9 @@
  * Things appear in it whole or not at all: they are made beside their place and moved there by one rename.
  */
 import { spawn } from 'node:child_process';
-import { access, mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { access, chmod, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 
 import { RxeError } from './errors.js';
 
@@ -57,21 +57,37 @@ export async function ensureCached(
     name,
     async () => {
       if (await exists(path)) return path;
-      const aside = `${path}.partial`;
+      await sweep(path);
+      let aside: string | undefined;
       try {
-        // What a process that was killed left behind: the lock says that nobody is at work on it.
-        await rm(aside, { recursive: true, force: true });
-        await mkdir(aside, { recursive: true });
+        aside = await mkdtemp(`${path}${partial}`);
         await make(aside);
+        // mkdtemp makes folders for one user; a cache may be shared.
+        await chmod(aside, 0o755);
         await rename(aside, path);
       } catch (error) {
-        await rm(aside, { recursive: true, force: true }).catch(() => undefined);
+        if (aside) await rm(aside, removal).catch(() => undefined);
         throw cacheError(path, error);
       }
       return path;
     },
     options,
   );
+}
+
+/** What is in the making: never to be taken for the thing itself. */
+export const partial = '.partial-';
+
+const removal = { recursive: true, force: true, maxRetries: 3 };
+
+/**
+ * Removes what makers that were killed left of `path`; the lock says that none is at work. Not a folder to go on in: a
+ * program that the maker had started may still be writing there, which is also why failing to remove it is no failure.
+ */
+async function sweep(path: string): Promise<void> {
+  const folder = dirname(path);
+  const left = (await readdir(folder)).filter((name) => name.startsWith(basename(path) + partial));
+  await Promise.all(left.map((name) => rm(join(folder, name), removal).catch(() => undefined)));
 }
 
 /**

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { access, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -56,13 +56,11 @@ describe('a folder of the cache', () => {
   });
 
   test('does not take over what a killed process left half made', async () => {
-    const maker = ensureCached('thing', async (directory) => {
-      await writeFile(join(directory, 'left-over'), '');
-      throw new Error('killed');
-    });
-    await expect(maker).rejects.toThrow('killed');
+    await mkdir(join(folder, 'thing.partial-x1y2z3'));
+    await writeFile(join(folder, 'thing.partial-x1y2z3/left-over'), '');
     await ensureCached('thing', (directory) => writeFile(join(directory, 'new'), ''));
     expect(await readdir(join(folder, 'thing'))).toEqual(['new']);
+    expect(await readdir(folder)).toEqual(['thing', 'thing.lock']);
   });
 
   test('that cannot be written is an error that says where and what to do', async () => {

@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { access, open, readdir, readFile, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 
-import { cachePath } from '../cache.js';
+import { cachePath, partial } from '../cache.js';
 import { RxeError, type RxeErrorCode } from '../errors.js';
 import { runTool } from '../tool.js';
 import { compareReleases } from './release.js';
@@ -35,7 +35,7 @@ export async function builtUmlKernels(): Promise<(UmlKernel & { config: string }
   const names = await readdir(directory).catch(() => []);
   const found = await Promise.all(
     names
-      .filter((name) => !/\.(partial|lock)$/.test(name))
+      .filter((name) => !name.includes(partial))
       .map(async (name) => {
         const path = join(directory, name, 'linux');
         const record = await readFile(join(directory, name, 'kernel.json'), 'utf8').catch(() => undefined);
