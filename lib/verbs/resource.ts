@@ -3,7 +3,7 @@ import type { NativeResource } from './native.js';
 
 /** How {@link Resource.close} treats what still hangs on the object. */
 export interface CloseOptions {
-  /** Closes the objects that hang on this one first, newest first. By default they are an error. */
+  /** Closes the objects that hang on this one first, newest first, and memory in use last. By default they are an error. */
   cascade?: boolean;
 }
 
@@ -12,20 +12,21 @@ let created = 0;
 /**
  * A verbs object and its life: it hangs on its parents, is closed once, and not before its children.
  *
- * Close it with {@link close}, or declare it with `using`. One that is only forgotten is destroyed after the garbage
- * collector has found it, with a warning; the end of the environment (process or worker) closes all.
+ * Close it with {@link close}, or declare it with `using`. Parents hold what hangs on them, as peers may be using it: a
+ * queue pair lives on when nothing but its context is kept. When nothing of the whole tree is kept any more, the garbage
+ * collector finds it, and it is destroyed with a warning; the end of the environment (process or worker) closes all.
  */
 export abstract class Resource {
   readonly #id = ++created;
   readonly #native: NativeResource;
   readonly #parents: readonly Resource[];
-  readonly #children = new Map<number, WeakRef<Resource>>();
+  readonly #children = new Map<number, Resource>();
 
   /** @internal */
   protected constructor(native: NativeResource, parents: readonly Resource[]) {
     this.#native = native;
     this.#parents = [...new Set(parents)];
-    for (const parent of this.#parents) parent.#children.set(this.#id, new WeakRef(this));
+    for (const parent of this.#parents) parent.#children.set(this.#id, this);
   }
 
   /** What error texts call it, such as `queue pair 17`. */
@@ -81,9 +82,7 @@ export abstract class Resource {
   }
 
   #liveChildren({ cascade }: CloseOptions): Resource[] {
-    const children = [...this.#children.values()]
-      .map((reference) => reference.deref())
-      .filter((child) => child !== undefined && !child.closed) as Resource[];
+    const children = [...this.#children.values()].filter((child) => !child.closed);
     if (children.length > 0 && !cascade) {
       const names = children.map((child) => child.label);
       const shown = names.slice(0, 5).join(', ') + (names.length > 5 ? ` and ${names.length - 5} more` : '');
@@ -93,7 +92,8 @@ export abstract class Resource {
           'Close them first, or close({ cascade: true }).',
       );
     }
-    return children.sort((a, b) => b.#id - a.#id);
+    // Memory that work requests name waits for the queue pairs that have them, whichever is newer.
+    return children.sort((a, b) => Number(a.workRequests > 0) - Number(b.workRequests > 0) || b.#id - a.#id);
   }
 
   #refuseIfInUse(): void {
