@@ -3,13 +3,14 @@ import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { AgentClient } from './agent/client.js';
 import type { Boot, Engine, EngineOptions } from './engine.js';
+import { qemuEngine } from './engines/qemu.js';
 import { umlEngine } from './engines/uml.js';
 import { RxeError } from './errors.js';
 import { AgentMachine, type Machine } from './machine.js';
 import { checkMachineOptions, defaults, type MachineOptions } from './options.js';
 import { machineWire, wireEnvironment, wireScript } from './wire.js';
 
-const engines: readonly Engine[] = [umlEngine];
+const engines: readonly Engine[] = [umlEngine, qemuEngine];
 
 /** Starts a machine with two rxe devices on a wire. Rejects with an RxeError that says what is missing. */
 export async function startMachine(options: MachineOptions = {}): Promise<Machine> {
