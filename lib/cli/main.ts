@@ -1,10 +1,11 @@
 #!/usr/bin/env node
 import { Command } from 'commander';
-import { createRequire } from 'node:module';
+import { readFileSync } from 'node:fs';
 import { addDemoCommand } from './demo.js';
 import { addRxeCommand } from './rxe.js';
 
-const { version } = createRequire(import.meta.url)('../../package.json') as { version: string };
+const description = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+const { version } = JSON.parse(description) as { version: string };
 
 const program = new Command('node-rdma')
   .description('RDMA for Node.js: tools')
