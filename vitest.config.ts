@@ -24,7 +24,7 @@ const onDevice = (name: string) => ({
 });
 
 /** Tests of the host's own processes: machines, builds, installations. */
-const onHost = (name: string) => ({
+const onHost = (name: string, more = {}) => ({
   ...compiled,
   test: {
     name,
@@ -33,6 +33,7 @@ const onHost = (name: string) => ({
     maxWorkers: 1,
     testTimeout: 180_000,
     hookTimeout: 180_000,
+    ...more,
   },
 });
 
@@ -47,7 +48,7 @@ export default defineConfig({
       onDevice('interop'),
       onDevice('process'),
       onHost('runner'),
-      onHost('package'),
+      onHost('package', { globalSetup: 'test/package/global-setup.ts' }),
     ],
   },
 });
