@@ -42,7 +42,9 @@ const directory = 'kernels/distribution';
 export async function prepareDistributionKernel(options: PrepareOptions = {}): Promise<DistributionKernel> {
   const { kernel, refresh = false } = options;
   if (kernel?.endsWith('.deb')) return fromPackageFile(kernel, options);
-  if (kernel?.includes('/')) return fromInstalledImage(kernel, options);
+  if (kernel !== undefined && (kernel.includes('/') || (await isFile(kernel)))) {
+    return fromInstalledImage(kernel, options);
+  }
   if (!refresh) {
     const cached = (await cachedKernels()).filter(({ source }) => !source.startsWith('/'));
     const sameSource = cached.find(({ source }) => source === (kernel ?? defaultImagePackage));
@@ -205,6 +207,13 @@ async function existing(file: string): Promise<string> {
   return realpath(resolve(file)).catch((error: unknown) => {
     throw new RxeError('ERR_RXE_NO_KERNEL', `--kernel ${file}: there is no such file`, { cause: error });
   });
+}
+
+async function isFile(path: string): Promise<boolean> {
+  return stat(path).then(
+    (what) => what.isFile(),
+    () => false,
+  );
 }
 
 async function isDirectory(path: string): Promise<boolean> {
