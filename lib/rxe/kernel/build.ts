@@ -1,12 +1,13 @@
 /** Builds the kernel of the `uml` engine from the distribution's packaged kernel source. */
 import { createHash } from 'node:crypto';
-import { access, constants, copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { access, copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 
 import { cachePath, ensureCached } from '../cache.js';
 import { requireSpace, withArchive, type DebianOptions } from '../debian.js';
 import { RxeError } from '../errors.js';
+import { findProgram } from '../search.js';
 import { runTool } from '../tool.js';
 import { builtUmlKernels, inspectUmlKernel, umlDirectory, type UmlKernel } from './uml.js';
 
@@ -194,7 +195,7 @@ const buildTools: readonly (readonly [program: string, debianPackage: string])[]
 async function requireBuildTools(): Promise<void> {
   const missing = new Set<string>();
   for (const [program, debianPackage] of buildTools) {
-    if (!(await isInPath(program))) missing.add(debianPackage);
+    if (!(await findProgram(program))) missing.add(debianPackage);
   }
   if (!(await isThere('/usr/include/stdlib.h'))) missing.add('libc6-dev');
   if (missing.size === 0) return;
@@ -204,14 +205,8 @@ async function requireBuildTools(): Promise<void> {
   );
 }
 
-async function isInPath(program: string): Promise<boolean> {
-  const folders = (process.env.PATH ?? '').split(delimiter);
-  const found = await Promise.all(folders.map((folder) => isThere(join(folder, program), constants.X_OK)));
-  return found.includes(true);
-}
-
-async function isThere(path: string, mode = constants.F_OK): Promise<boolean> {
-  return access(path, mode).then(
+async function isThere(path: string): Promise<boolean> {
+  return access(path).then(
     () => true,
     () => false,
   );
