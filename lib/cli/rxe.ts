@@ -2,7 +2,7 @@ import type { Command, CommanderError } from 'commander';
 import { rxeExitStatuses } from '../rxe/errors.js';
 import { reportFailure } from './rxe-command.js';
 import { addKernelCommands } from './rxe-kernel.js';
-import { addMachineFlags, seconds } from './rxe-options.js';
+import { addMachineFlags, seconds, type MachineFlags } from './rxe-options.js';
 import type { RunFlags } from './rxe-run.js';
 
 /** Adds `node-rdma rxe`: any command on real Soft-RoCE. */
@@ -23,6 +23,45 @@ export function addRxeCommand(program: Command): void {
     .action(async (argv: string[], flags: RunFlags) => {
       const { run } = await import('./rxe-run.js');
       await exitWith(run(argv, flags));
+    });
+
+  addMachineFlags(rxe.command('start'))
+    .description('keep a machine up, for `rxe exec`; a second start finds the first')
+    .exitOverride(exitOnUsageError)
+    .action(async (flags: MachineFlags) => {
+      const { start } = await import('./rxe-keep.js');
+      await exitWith(start(flags));
+    });
+
+  rxe
+    .command('exec')
+    .description('run a command in the machine that is kept up')
+    .argument('<command...>', 'the command and its arguments')
+    .option('--timeout <seconds>', 'end the command after this time (exit status 124)', seconds)
+    .passThroughOptions()
+    .exitOverride(exitOnUsageError)
+    .action(async (argv: string[], flags: { timeout?: number }) => {
+      const { exec } = await import('./rxe-keep.js');
+      await exitWith(exec(argv, flags));
+    });
+
+  rxe
+    .command('stop')
+    .description('end the machine that is kept up, and all that runs in it')
+    .exitOverride(exitOnUsageError)
+    .action(async () => {
+      const { stop } = await import('./rxe-keep.js');
+      await exitWith(stop());
+    });
+
+  rxe
+    .command('status')
+    .description('describe the machine that is kept up')
+    .option('--json', 'as JSON')
+    .exitOverride(exitOnUsageError)
+    .action(async (flags: { json?: boolean }) => {
+      const { status } = await import('./rxe-keep.js');
+      await exitWith(status(flags));
     });
 
   addKernelCommands(rxe);

@@ -28,7 +28,8 @@ export class AgentMachine implements Machine {
     readonly id: string,
     readonly engine: EngineName,
     readonly environment: Readonly<Record<string, string>>,
-    private readonly client: AgentClient,
+    /** For the owner of a kept machine, which passes frames on. */
+    readonly client: AgentClient,
     private readonly end: () => Promise<void>,
     /** Commands see the host's files as they are when they start, not as they were when first read. */
     private readonly refresh: boolean,

@@ -13,7 +13,12 @@ import { machineWire, wireEnvironment, wireScript } from './wire.js';
 const engines: readonly Engine[] = [umlEngine, qemuEngine];
 
 /** Starts a machine with two rxe devices on a wire. Rejects with an RxeError that says what is missing. */
-export async function startMachine(options: MachineOptions = {}): Promise<Machine> {
+export function startMachine(options: MachineOptions = {}): Promise<Machine> {
+  return bootMachine(options);
+}
+
+/** The same, with the agent's end in reach. */
+export async function bootMachine(options: MachineOptions): Promise<AgentMachine> {
   checkMachineOptions(options);
   options.signal?.throwIfAborted();
   const complete: EngineOptions = {
@@ -51,7 +56,7 @@ async function chooseEngine(options: EngineOptions): Promise<Engine> {
   throw new RxeError('ERR_RXE_NO_ENGINE', `no engine works here\n  ${reasons.join('\n  ')}`);
 }
 
-async function boot(engine: Engine, options: EngineOptions): Promise<Machine> {
+async function boot(engine: Engine, options: EngineOptions): Promise<AgentMachine> {
   const booted = await engine.boot(options);
   options.onProgress?.(`starting ${booted.title}`);
   const client = new AgentClient(booted.channel);

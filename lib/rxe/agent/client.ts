@@ -18,11 +18,17 @@ import {
   type SpawnRequest,
 } from './protocol.js';
 
+/** Who gets the frames of one command. */
+export interface Endpoint {
+  handle(frame: Frame): void;
+  fail(error: Error): void;
+}
+
 /** The host's end of the protocol: runs commands through the agent at the other end of a byte channel. */
 export class AgentClient {
   readonly #channel: Duplex;
   readonly #decoder = new FrameDecoder();
-  readonly #commands = new Map<number, AgentCommand>();
+  readonly #commands = new Map<number, Endpoint>();
   readonly #hello = settlement<void>();
   readonly #ready = settlement<Record<string, string>>();
   readonly #closed = settlement<void>();
@@ -59,16 +65,22 @@ export class AgentClient {
   }
 
   spawn(request: SpawnRequest): Command {
-    this.#lastCommand += 1;
-    const id = this.#lastCommand;
+    const id = this.#newId();
     const command = new AgentCommand(id, request, (frame) => this.#send(frame));
-    if (this.#failure) {
-      command.fail(this.#failure);
-      return command;
-    }
-    this.#commands.set(id, command);
+    this.#attach(id, command);
     this.#send(encodeFrame(frameTypes.spawn, id, 0, encodeSpawn(request)));
     return command;
+  }
+
+  /** For those who speak the protocol themselves: a command number whose frames go to `endpoint` until it has ended. */
+  connect(endpoint: Endpoint): number {
+    const id = this.#newId();
+    this.#attach(id, endpoint);
+    return id;
+  }
+
+  forward(type: number, command: number, stream: number, payload: Buffer): void {
+    this.#send(encodeFrame(type, command, stream, payload));
   }
 
   /** Resolves when what was written to the shared folders has reached the host. */
@@ -96,6 +108,16 @@ export class AgentClient {
 
   close(): void {
     this.#channel.destroy();
+  }
+
+  #newId(): number {
+    this.#lastCommand += 1;
+    return this.#lastCommand;
+  }
+
+  #attach(id: number, endpoint: Endpoint): void {
+    if (this.#failure) endpoint.fail(this.#failure);
+    else this.#commands.set(id, endpoint);
   }
 
   #send(frame: Buffer): void {
@@ -148,7 +170,7 @@ export class AgentClient {
 
 type Send = (frame: Buffer) => void;
 
-class AgentCommand implements Command {
+class AgentCommand implements Command, Endpoint {
   readonly stdin: InputStream | null;
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
