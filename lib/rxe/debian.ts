@@ -200,9 +200,10 @@ export function downloadError(what: string, { stdout, stderr }: Omit<ToolResult,
 }
 
 function noSuchPackage(name: string): RxeError {
+  const kind = name.startsWith('linux-source') ? 'linux-source-' : 'linux-image-';
   return new RxeError(
     'ERR_RXE_NO_KERNEL',
-    `no package ${name} in the package sources of this machine; those that there are: apt-cache search --names-only '^linux-image-[0-9]'`,
+    `no package ${name} in the package sources of this machine; those that there are: apt-cache search --names-only '^${kind}[0-9]'`,
   );
 }
 
