@@ -29,7 +29,7 @@ export default defineConfig(
     },
   },
   {
-    files: ['**/*.js', '**/*.cjs'],
+    files: ['**/*.js', '**/*.mjs', '**/*.cjs'],
     rules: {
       'no-undef': 'off', // tsc knows Node's globals
       'no-unused-vars': ['error', { varsIgnorePattern: '^_' }],

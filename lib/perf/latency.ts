@@ -36,20 +36,17 @@ export async function measureSendLatency(pair: EndpointPair, options: LatencyOpt
   const size = integer('size', options.size, 1, context.queryPort(port).maxMsgSz);
   const { duration, warmUp, stallTimeout } = { ...defaultTiming, ...options };
   const regions = await Promise.all([pair.a, pair.b].map((end) => end.pd.regMr(2 * size)));
-  const [a, b] = [pair.a, pair.b].map((end, i) => new Player(end, regions[i], size, stallTimeout)) as [
-    Player,
-    Player,
-  ];
+  const [a, b] = [pair.a, pair.b].map((end, i) => new Player(end, regions[i], size)) as [Player, Player];
 
-  pingPong(a, b, warmUp);
-  const samples = pingPong(a, b, duration);
+  pingPong(a, b, warmUp, stallTimeout);
+  const samples = pingPong(a, b, duration, stallTimeout);
 
   for (const region of regions) region.close();
   return { size, rounds: samples.length, microseconds: summarize(samples) };
 }
 
-/** Plays for so many milliseconds; returns half of each round trip in microseconds. No receive is left over. */
-function pingPong(a: Player, b: Player, duration: number): number[] {
+/** Plays for so many milliseconds; returns half of each round trip in microseconds. Nothing is left outstanding. */
+function pingPong(a: Player, b: Player, duration: number, stallTimeout: number): number[] {
   const samples: number[] = [];
   const start = performance.now();
   let posted = start;
@@ -58,38 +55,53 @@ function pingPong(a: Player, b: Player, duration: number): number[] {
     b.receive();
     a.receive();
     a.send();
-    b.awaitMessage();
+    pollUntil(() => b.ready, b, a, stallTimeout);
     b.send();
-    a.awaitMessage();
+    pollUntil(() => a.ready, a, b, stallTimeout);
     const now = performance.now();
     samples.push(((now - posted) * 1000) / 2);
     posted = now;
   }
-  b.awaitSent();
+  pollUntil(() => b.ready, b, a, stallTimeout);
   return samples;
 }
 
-/** One end of the game. As in ib_send_lat, it sends once its message has come and its own last one is acknowledged. */
+/** Polls both, since the failure of a message shows at its sender. */
+function pollUntil(done: () => boolean, first: Player, second: Player, stallTimeout: number): void {
+  const watchdog = new Watchdog(stallTimeout, () => `${first.outstanding}; ${second.outstanding}`);
+  while (!done()) {
+    if (first.poll() + second.poll() === 0) watchdog.check(performance.now());
+  }
+}
+
+/** One end of the game. */
 class Player {
   readonly #sends: SendRing;
   readonly #receives: ReceiveRing;
   readonly #completions: CompletionRing;
   readonly #region: MemoryRegion;
   readonly #size: number;
-  readonly #stallTimeout: number;
   readonly #name: string;
   #sending = 0;
   #receiving = 0;
 
   /** @param region room for two messages: the one that is sent and the one that is received */
-  constructor({ qp, cq, context }: Endpoint, region: MemoryRegion, size: number, stallTimeout: number) {
+  constructor({ qp, cq, context }: Endpoint, region: MemoryRegion, size: number) {
     this.#sends = new SendRing(qp);
     this.#receives = new ReceiveRing(qp);
     this.#completions = new CompletionRing(cq);
     this.#region = region;
     this.#size = size;
-    this.#stallTimeout = stallTimeout;
     this.#name = `${qp.label} of ${context.device.name}`;
+  }
+
+  /** As in ib_send_lat: its message has come, and its own last one is acknowledged. */
+  get ready(): boolean {
+    return this.#receiving === 0 && this.#sending === 0;
+  }
+
+  get outstanding(): string {
+    return `${this.#sending} sends and ${this.#receiving} receives of ${this.#size} bytes at ${this.#name}`;
   }
 
   receive(): void {
@@ -102,25 +114,8 @@ class Player {
     this.#sending += this.#sends.post();
   }
 
-  awaitMessage(): void {
-    this.#await(() => this.#receiving === 0 && this.#sending === 0);
-  }
-
-  awaitSent(): void {
-    this.#await(() => this.#sending === 0);
-  }
-
-  #await(done: () => boolean): void {
-    const watchdog = new Watchdog(
-      this.#stallTimeout,
-      () => `${this.#sending} sends and ${this.#receiving} receives of ${this.#size} bytes at ${this.#name}`,
-    );
-    while (!done()) {
-      if (this.#poll() === 0) watchdog.check(performance.now());
-    }
-  }
-
-  #poll(): number {
+  /** @returns how many completions there were */
+  poll(): number {
     const completions = this.#completions;
     const count = completions.poll();
     for (let i = 0; i < count; ++i) {

@@ -1,7 +1,9 @@
 import type { Writable } from 'node:stream';
+import { RdmaError } from '../../index.js';
 import { measureWriteBandwidth } from '../../perf/bandwidth.js';
 import { EndpointPair } from '../../perf/endpoint-pair.js';
 import { measureSendLatency } from '../../perf/latency.js';
+import { formatByteSize } from '../byte-size.js';
 import type { DemoFlags } from '../demo.js';
 import { choosePorts, type ChosenPorts } from './choose-ports.js';
 import { verifyOperations, type OperationReport } from './operations.js';
@@ -21,7 +23,9 @@ export async function runDemo(flags: DemoFlags, stream: Writable): Promise<void>
   const output: Output = flags.json ? new JsonOutput(stream) : new TextOutput(stream);
   const ports = choosePorts(flags.device);
   const { sizes: usualSizes, ...timing } = flags.quick ? quick : thorough;
+  const sizes = flags.sizes ?? usualSizes;
   try {
+    checkSizes(sizes, ports);
     output.platform(reportPlatform());
     output.devices({ reason: ports.reason, a: reportPort(ports.a), b: reportPort(ports.b) });
 
@@ -39,7 +43,7 @@ export async function runDemo(flags: DemoFlags, stream: Writable): Promise<void>
     output.operationsEnd(operations);
 
     const measurements: Measurement[] = [];
-    for (const size of flags.sizes ?? usualSizes) {
+    for (const size of sizes) {
       const write = await measureWriteBandwidth(pair, { size, ...timing });
       const send = await measureSendLatency(pair, { size, ...timing });
       measurements.push({ size, write, send });
@@ -47,6 +51,18 @@ export async function runDemo(flags: DemoFlags, stream: Writable): Promise<void>
     output.measurements(measurements);
   } finally {
     closePorts(ports);
+  }
+}
+
+function checkSizes(sizes: readonly number[], { a, b }: ChosenPorts): void {
+  const largest = Math.max(...sizes);
+  for (const { context, port } of [a, b]) {
+    const { maxMsgSz } = context.queryPort(port);
+    if (largest <= maxMsgSz) continue;
+    throw new RdmaError(
+      'ERR_RDMA_LIMIT',
+      `messages of ${formatByteSize(largest)} are above the ${formatByteSize(maxMsgSz)} that port ${port} of ${context.device.name} takes`,
+    );
   }
 }
 
