@@ -18,8 +18,8 @@ namespace {
 Napi::Value SetCallbacks(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   Napi::Function from_errno, from_code, on_leak;
-  if (!arguments.Function(0, "errorFromErrno", &from_errno) || !arguments.Function(1, "errorFromCode", &from_code) ||
-      !arguments.Function(2, "onLeak", &on_leak)) {
+  if (!arguments.Function(0, "errorFromErrno", &from_errno) ||
+      !arguments.Function(1, "errorFromCode", &from_code) || !arguments.Function(2, "onLeak", &on_leak)) {
     return {};
   }
   AddonData& addon = AddonData::Of(info.Env());

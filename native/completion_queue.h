@@ -20,12 +20,13 @@ class CompletionQueue final : public Resource {
   static constexpr const char* kKindName = "CompletionQueue";
   static constexpr uint32_t kMostRecords = 1024;
 
-  static std::shared_ptr<CompletionQueue> Create(AddonData& addon, std::shared_ptr<Context> context, uint32_t entries,
-                                                 uint32_t vector, int* error);
+  static std::shared_ptr<CompletionQueue> Create(AddonData& addon, std::shared_ptr<Context> context,
+                                                 uint32_t entries, uint32_t vector, int* error);
   ~CompletionQueue() override { Close(); }
 
-  // Takes up to `limit` completions into the records, and ends their work requests. Completions of queue pairs that are
-  // closed already are dropped, as most devices do by themselves. Returns their number, or a negative errno.
+  // Takes up to `limit` completions into the records, and ends their work requests. Completions of queue
+  // pairs that are closed already are dropped, as most devices do by themselves. Returns their number, or a
+  // negative errno.
   int Poll(uint32_t limit);
 
   ibv_cq* verbs() const { return verbs_; }
@@ -37,7 +38,8 @@ class CompletionQueue final : public Resource {
   int Destroy() override;
 
  private:
-  CompletionQueue(AddonData& addon, std::shared_ptr<Context> context, ibv_cq* verbs, std::shared_ptr<Memory> records);
+  CompletionQueue(AddonData& addon, std::shared_ptr<Context> context, ibv_cq* verbs,
+                  std::shared_ptr<Memory> records);
 
   AddonData& addon_;
   std::shared_ptr<Context> context_;

@@ -16,18 +16,22 @@ namespace node_rdma {
 
 namespace {
 
-Napi::Value Hex64(Napi::Env env, __be64 value) { return Napi::BigInt::New(env, static_cast<uint64_t>(be64toh(value))); }
+Napi::Value Hex64(Napi::Env env, __be64 value) {
+  return Napi::BigInt::New(env, static_cast<uint64_t>(be64toh(value)));
+}
 
 Napi::Value Raw(Napi::Env env, const union ibv_gid& gid) {
   return Napi::Buffer<uint8_t>::Copy(env, gid.raw, sizeof gid.raw);
 }
 
-// Longest GID tables seen hold 1024 entries a port (rxe); the bound only keeps a broken provider from asking for gigabytes.
+// Longest GID tables seen hold 1024 entries a port (rxe); the bound only keeps a broken provider from asking
+// for gigabytes.
 constexpr size_t kMostGids = 1 << 16;
 
 }  // namespace
 
-std::shared_ptr<Context> Context::Open(std::shared_ptr<Registry> registry, const std::string& name, int* error) {
+std::shared_ptr<Context> Context::Open(std::shared_ptr<Registry> registry, const std::string& name,
+                                       int* error) {
   DeviceListHolder devices;
   if ((*error = devices.error())) return nullptr;
   for (ibv_device* device : devices) {
@@ -190,8 +194,9 @@ Napi::Value ContextWrap::QueryPort(const Napi::CallbackInfo& info) {
   auto context = Open(env);
   if (!context) return {};
   ibv_port_attr attr = {};
-  int error = port > UINT8_MAX ? EINVAL
-                               : ErrorOfResult(ibv_query_port(context->verbs(), static_cast<uint8_t>(port), &attr));
+  int error = port > UINT8_MAX
+                  ? EINVAL
+                  : ErrorOfResult(ibv_query_port(context->verbs(), static_cast<uint8_t>(port), &attr));
   if (error) {
     AddonData::Of(env).ThrowErrno(env, "ibv_query_port", error);
     return {};
@@ -240,7 +245,8 @@ Napi::Value ContextWrap::QueryGidTable(const Napi::CallbackInfo& info) {
     }
   }
   std::vector<ibv_gid_entry> entries(room < kMostGids ? room : kMostGids);
-  ssize_t count = entries.empty() ? 0 : ibv_query_gid_table(context->verbs(), entries.data(), entries.size(), 0);
+  ssize_t count =
+      entries.empty() ? 0 : ibv_query_gid_table(context->verbs(), entries.data(), entries.size(), 0);
   if (int error = ErrorOfCount(count)) {
     AddonData::Of(env).ThrowErrno(env, "ibv_query_gid_table", error);
     return {};

@@ -14,7 +14,8 @@ namespace node_rdma {
 // An open device: struct ibv_context.
 class Context final : public Resource {
  public:
-  static std::shared_ptr<Context> Open(std::shared_ptr<Registry> registry, const std::string& name, int* error);
+  static std::shared_ptr<Context> Open(std::shared_ptr<Registry> registry, const std::string& name,
+                                       int* error);
   ~Context() override { Close(); }
 
   ibv_context* verbs() const { return verbs_; }

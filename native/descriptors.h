@@ -3,12 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 
-// The records that JavaScript and C++ share: work requests going down, completions coming up. All fields are in host
-// order. lib/verbs/layout.ts has the same offsets; test/unit/layout.test.ts holds the two against each other.
+// The records that JavaScript and C++ share: work requests going down, completions coming up. All fields are
+// in host order. lib/verbs/layout.ts has the same offsets; test/unit/layout.test.ts holds the two against
+// each other.
 namespace node_rdma {
 
-// Identifies a memory region in a descriptor: low 24 bits are the index in the table, high 8 bits the generation, so that a
-// descriptor that outlives its region names no other one. 0 names nothing.
+// Identifies a memory region in a descriptor: low 24 bits are the index in the table, high 8 bits the
+// generation, so that a descriptor that outlives its region names no other one. 0 names nothing.
 using MrSlot = uint32_t;
 
 // In `SendDescriptor::mr`: the bytes are in the queue's inline area, at this descriptor's place.
@@ -57,7 +58,7 @@ struct CompletionRecord {
   uint8_t flags;   // IBV_WC_GRH, IBV_WC_WITH_IMM, IBV_WC_WITH_INV
   uint8_t dlid_path_bits;
   uint32_t byte_length;  // vendor_error in a failed completion
-  uint32_t imm_data;  // or the rkey that was invalidated
+  uint32_t imm_data;     // or the rkey that was invalidated
   uint32_t qp_num;
   uint32_t source_qp : 24;
   uint32_t service_level : 8;
@@ -67,8 +68,8 @@ struct CompletionRecord {
 };
 static_assert(sizeof(CompletionRecord) == 32);
 
-// In front of each queue's descriptors: how many requests were posted and how many of these have ended, both modulo
-// 2^32. JavaScript reads them to know how much room there is, without a call.
+// In front of each queue's descriptors: how many requests were posted and how many of these have ended, both
+// modulo 2^32. JavaScript reads them to know how much room there is, without a call.
 struct QueueCounters {
   uint32_t posted;
   uint32_t ended;

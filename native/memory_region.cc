@@ -18,15 +18,16 @@ MemoryRegion::MemoryRegion(std::shared_ptr<Registry> registry, std::shared_ptr<P
       lkey_(verbs->lkey) {}
 
 std::shared_ptr<MemoryRegion> MemoryRegion::Register(std::shared_ptr<Registry> registry,
-                                                     std::shared_ptr<ProtectionDomain> domain, const Request& request,
-                                                     int* error) {
+                                                     std::shared_ptr<ProtectionDomain> domain,
+                                                     const Request& request, int* error) {
   errno = 0;
   ibv_mr* verbs =
       request.has_iova
           ? ibv_reg_mr_iova(domain->verbs(), request.data, request.length, request.iova, request.access)
           : ibv_reg_mr(domain->verbs(), request.data, request.length, request.access);
   if ((*error = ErrorOfPointer(verbs))) return nullptr;
-  return std::shared_ptr<MemoryRegion>(new MemoryRegion(std::move(registry), std::move(domain), request, verbs));
+  return std::shared_ptr<MemoryRegion>(
+      new MemoryRegion(std::move(registry), std::move(domain), request, verbs));
 }
 
 int MemoryRegion::Destroy() { return ErrorOfResult(ibv_dereg_mr(verbs_)); }
@@ -42,11 +43,16 @@ void MemoryRegion::OnClosed() {
   if (!addon_) return;
   addon_->regions.Remove(slot_);
   view_.Reset();
-  // Without the region nothing tells the owner of the memory apart from anybody else's: what is left of it reads as empty.
+  // Without the region nothing tells the owner of the memory apart from anybody else's: what is left of it
+  // reads as empty.
   if (!buffer_.IsEmpty() && !addon_->ended()) {
     Napi::HandleScope scope(buffer_.Env());
     Napi::ArrayBuffer buffer = buffer_.Value();
-    if (!buffer.IsEmpty() && !buffer.IsDetached()) buffer.Detach();
+    // One that is detached already was transferred: another thread may be reading it.
+    if (!buffer.IsEmpty() && !buffer.IsDetached()) {
+      buffer.Detach();
+      if (buffer.IsDetached()) request_.memory->Unmap();
+    }
   }
   buffer_.Reset();
   request_.memory.reset();
@@ -92,7 +98,8 @@ Napi::Value Present(Napi::Env env, const std::shared_ptr<MemoryRegion>& region, 
 
 }  // namespace
 
-Napi::Value RegisterMemory(const Napi::CallbackInfo& info, std::shared_ptr<ProtectionDomain> domain, bool sync) {
+Napi::Value RegisterMemory(const Napi::CallbackInfo& info, std::shared_ptr<ProtectionDomain> domain,
+                           bool sync) {
   Napi::Env env = info.Env();
   AddonData& addon = AddonData::Of(env);
   Arguments arguments(info);
@@ -106,7 +113,8 @@ Napi::Value RegisterMemory(const Napi::CallbackInfo& info, std::shared_ptr<Prote
   } else if (!arguments.Uint64(0, "source", &length)) {
     return {};
   }
-  if (!arguments.Uint32(1, "access", &request.access) || !arguments.Uint64(2, "pageSize", &page_size)) return {};
+  if (!arguments.Uint32(1, "access", &request.access) || !arguments.Uint64(2, "pageSize", &page_size))
+    return {};
   if (!info[3].IsUndefined()) {
     if (!arguments.Uint64(3, "iova", &request.iova)) return {};
     request.has_iova = true;

@@ -30,8 +30,8 @@ class MemoryRegion final : public Resource {
 
   // May run on any thread. The region has no slot until Publish().
   static std::shared_ptr<MemoryRegion> Register(std::shared_ptr<Registry> registry,
-                                                std::shared_ptr<ProtectionDomain> domain, const Request& request,
-                                                int* error);
+                                                std::shared_ptr<ProtectionDomain> domain,
+                                                const Request& request, int* error);
   ~MemoryRegion() override { Close(); }
 
   // Gives the region its slot; false when all are taken. On the JavaScript thread, as is everything below.
@@ -58,8 +58,8 @@ class MemoryRegion final : public Resource {
   int Destroy() override;
 
  private:
-  MemoryRegion(std::shared_ptr<Registry> registry, std::shared_ptr<ProtectionDomain> domain, const Request& request,
-               ibv_mr* verbs);
+  MemoryRegion(std::shared_ptr<Registry> registry, std::shared_ptr<ProtectionDomain> domain,
+               const Request& request, ibv_mr* verbs);
 
   ibv_mr* verbs_;
   ibv_pd* domain_;
@@ -68,8 +68,8 @@ class MemoryRegion final : public Resource {
   uint32_t lkey_;
   MrSlot slot_ = 0;
   AddonData* addon_ = nullptr;
-  Napi::ObjectReference view_;                  // keeps a user's memory
-  Napi::Reference<Napi::ArrayBuffer> buffer_;   // weak; detached when the region is closed
+  Napi::ObjectReference view_;                 // keeps a user's memory
+  Napi::Reference<Napi::ArrayBuffer> buffer_;  // weak; detached when the region is closed
 };
 
 class MemoryRegionWrap final : public Wrap<MemoryRegionWrap, MemoryRegion> {
@@ -86,7 +86,9 @@ class MemoryRegionWrap final : public Wrap<MemoryRegionWrap, MemoryRegion> {
   Napi::Value WorkRequests(const Napi::CallbackInfo& info);
 };
 
-// pd.regMr(source, access, pageSize, iova): `source` is a length in bytes, for memory of the library's own, or a view.
-Napi::Value RegisterMemory(const Napi::CallbackInfo& info, std::shared_ptr<ProtectionDomain> domain, bool sync);
+// pd.regMr(source, access, pageSize, iova): `source` is a length in bytes, for memory of the library's own,
+// or a view.
+Napi::Value RegisterMemory(const Napi::CallbackInfo& info, std::shared_ptr<ProtectionDomain> domain,
+                           bool sync);
 
 }  // namespace node_rdma

@@ -14,8 +14,8 @@ namespace node_rdma {
 // struct ibv_pd.
 class ProtectionDomain final : public Resource {
  public:
-  static std::shared_ptr<ProtectionDomain> Alloc(std::shared_ptr<Registry> registry, std::shared_ptr<Context> context,
-                                                 int* error);
+  static std::shared_ptr<ProtectionDomain> Alloc(std::shared_ptr<Registry> registry,
+                                                 std::shared_ptr<Context> context, int* error);
   ~ProtectionDomain() override { Close(); }
 
   ibv_pd* verbs() const { return verbs_; }

@@ -25,7 +25,8 @@ const char* StateName(ibv_qp_state state) {
   return state <= IBV_QPS_ERR ? kNames[state] : "UNKNOWN";
 }
 
-// What each type of queue pair may send; anything else is taken by ibv_post_send and breaks the connection later.
+// What each type of queue pair may send; anything else is taken by ibv_post_send and breaks the connection
+// later.
 bool MaySend(ibv_qp_type type, uint8_t opcode) {
   switch (opcode) {
     case IBV_WR_RDMA_WRITE:
@@ -68,8 +69,8 @@ QueuePair::QueuePair(AddonData& addon, std::shared_ptr<ProtectionDomain> domain,
 
 std::shared_ptr<QueuePair> QueuePair::Create(AddonData& addon, std::shared_ptr<ProtectionDomain> domain,
                                              std::shared_ptr<CompletionQueue> send_cq,
-                                             std::shared_ptr<CompletionQueue> receive_cq, ibv_qp_init_attr* init,
-                                             uint32_t most_descriptors, int* error) {
+                                             std::shared_ptr<CompletionQueue> receive_cq,
+                                             ibv_qp_init_attr* init, uint32_t most_descriptors, int* error) {
   init->send_cq = send_cq->verbs();
   init->recv_cq = receive_cq->verbs();
   errno = 0;
@@ -102,7 +103,8 @@ int QueuePair::Prepare(uint32_t most_descriptors) {
     size = (size + 63) & ~63ull;
     return size <= kMostShared;
   };
-  if (!lay(&send_layout_, cap_.max_send_wr, cap_.max_send_sge, cap_.max_inline_data, sizeof(SendDescriptor)) ||
+  if (!lay(&send_layout_, cap_.max_send_wr, cap_.max_send_sge, cap_.max_inline_data,
+           sizeof(SendDescriptor)) ||
       !lay(&receive_layout_, cap_.max_recv_wr, cap_.max_recv_sge, 0, sizeof(ReceiveDescriptor))) {
     return ENOMEM;
   }
@@ -131,9 +133,10 @@ void QueuePair::OnClosed() {
   receive_queue_.reset();
 }
 
-bool QueuePair::TranslateElements(WorkQueue& queue, const QueueLayout& layout, const ScatterGatherElement& only,
-                                  uint32_t place, uint32_t count, uint32_t ahead, bool device_writes, bool inlined,
-                                  ibv_sge* elements, int* translated, uint64_t* total, std::string* problem) {
+bool QueuePair::TranslateElements(WorkQueue& queue, const QueueLayout& layout,
+                                  const ScatterGatherElement& only, uint32_t place, uint32_t count,
+                                  uint32_t ahead, bool device_writes, bool inlined, ibv_sge* elements,
+                                  int* translated, uint64_t* total, std::string* problem) {
   const uint32_t most = queue.sends() ? cap_.max_send_sge : cap_.max_recv_sge;
   if (count > most) {
     *problem = Text(count) + " scatter/gather elements, but the queue pair was created for " + Text(most);
@@ -203,12 +206,13 @@ bool QueuePair::TranslateSend(const SendDescriptor& d, uint32_t place, uint32_t 
     return false;
   }
   if (reads && initiator_depth_ == 0) {
-    *problem = "READ and atomics need maxRdAtomic of at least 1 on this queue pair; with 0 they would wait for ever";
+    *problem =
+        "READ and atomics need maxRdAtomic of at least 1 on this queue pair; with 0 they would wait for ever";
     return false;
   }
   uint64_t total = 0;
-  if (!TranslateElements(*send_queue_, send_layout_, d.sge, place, d.sge_count, ahead, reads, inlined, elements,
-                         &request->num_sge, &total, problem)) {
+  if (!TranslateElements(*send_queue_, send_layout_, d.sge, place, d.sge_count, ahead, reads, inlined,
+                         elements, &request->num_sge, &total, problem)) {
     return false;
   }
   if (inlined && total > cap_.max_inline_data) {
@@ -243,7 +247,8 @@ QueuePair::PostResult QueuePair::PostSend(uint32_t first, uint32_t count) {
   PostResult result;
   if (state_ != IBV_QPS_RTS && state_ != IBV_QPS_SQD && state_ != IBV_QPS_SQE && state_ != IBV_QPS_ERR) {
     result.code = kBadState;
-    result.problem = std::string("a queue pair in state ") + StateName(state_) + " cannot send: it must be RTS";
+    result.problem =
+        std::string("a queue pair in state ") + StateName(state_) + " cannot send: it must be RTS";
     return result;
   }
   count = std::min({count, send_queue_->free(), send_layout_.descriptor_count});
@@ -279,7 +284,8 @@ QueuePair::PostResult QueuePair::PostReceive(uint32_t first, uint32_t count) {
   if (state_ == IBV_QPS_RESET || state_ == IBV_QPS_ERR) {
     result.code = kBadState;
     result.problem = std::string("a queue pair in state ") + StateName(state_) +
-                     " takes no receive requests: " + (state_ == IBV_QPS_ERR ? "they might never end" : "bring it to INIT");
+                     " takes no receive requests: " +
+                     (state_ == IBV_QPS_ERR ? "they might never end" : "bring it to INIT");
     return result;
   }
   count = std::min({count, receive_queue_->free(), receive_layout_.descriptor_count});
@@ -299,8 +305,8 @@ QueuePair::PostResult QueuePair::PostReceive(uint32_t first, uint32_t count) {
     request.sg_list = &elements[i * most];
     uint64_t total = 0;
     if (!TranslateElements(*receive_queue_, receive_layout_, descriptor.sge, place, descriptor.sge_count, i,
-                           /*device_writes=*/true, /*inlined=*/false, request.sg_list, &request.num_sge, &total,
-                           &result.problem)) {
+                           /*device_writes=*/true, /*inlined=*/false, request.sg_list, &request.num_sge,
+                           &total, &result.problem)) {
       result.code = kBadDescriptor;
       result.problem = "descriptor " + Text(place) + ": " + result.problem;
       return result;
@@ -372,7 +378,8 @@ struct Modification {
     Arguments arguments(info);
     uint32_t bits;
     uint32_t* words;
-    if (!arguments.Uint32(0, "mask", &bits) || !arguments.Uint32Array(1, "attributes", kQpAttributeWords, &words)) {
+    if (!arguments.Uint32(0, "mask", &bits) ||
+        !arguments.Uint32Array(1, "attributes", kQpAttributeWords, &words)) {
       return false;
     }
     UnpackQpAttributes(words, &attributes);
@@ -386,7 +393,8 @@ struct Modification {
   }
 };
 
-Napi::Object LayoutObject(Napi::Env env, const QueuePair::QueueLayout& layout, uint32_t capacity, uint32_t max_sge) {
+Napi::Object LayoutObject(Napi::Env env, const QueuePair::QueueLayout& layout, uint32_t capacity,
+                          uint32_t max_sge) {
   Napi::Object o = Napi::Object::New(env);
   o.Set("counters", layout.counters);
   o.Set("descriptors", layout.descriptors);
@@ -421,7 +429,8 @@ Napi::Object QueuePairWrap::New(Napi::Env env, std::shared_ptr<QueuePair> queue_
   object.Set("maxInlineData", cap.max_inline_data);
   object.Set("memory", memory);
   object.Set("sendQueue", LayoutObject(env, queue_pair->send_layout(), cap.max_send_wr, cap.max_send_sge));
-  object.Set("receiveQueue", LayoutObject(env, queue_pair->receive_layout(), cap.max_recv_wr, cap.max_recv_sge));
+  object.Set("receiveQueue",
+             LayoutObject(env, queue_pair->receive_layout(), cap.max_recv_wr, cap.max_recv_sge));
   object.Set("postSend", BindHot(env, "postSend", queue_pair, PostHot<&QueuePair::PostSend>));
   object.Set("postReceive", BindHot(env, "postReceive", queue_pair, PostHot<&QueuePair::PostReceive>));
   return object;
@@ -436,7 +445,9 @@ Napi::Value QueuePairWrap::Modify(const Napi::CallbackInfo& info) {
   holds.emplace_back(queue_pair);
   return PromiseWorker::Run(
       env, "ibv_modify_qp", std::move(holds),
-      [queue_pair, modification] { return queue_pair->Modify(&modification->attributes, modification->mask); },
+      [queue_pair, modification] {
+        return queue_pair->Modify(&modification->attributes, modification->mask);
+      },
       [queue_pair, modification](Napi::Env done_env) {
         modification->NoteIn(*queue_pair);
         return done_env.Undefined();
@@ -509,8 +520,8 @@ Napi::Value CreateQueuePair(const Napi::CallbackInfo& info, std::shared_ptr<Prot
   init.sq_sig_all = signal_all;
   init.cap = {cap[0], cap[1], cap[2], cap[3], cap[4]};
   int error = 0;
-  auto queue_pair = QueuePair::Create(addon, std::move(domain), std::move(send_cq), std::move(receive_cq), &init,
-                                      std::clamp(descriptors, 1u, 1u << 20), &error);
+  auto queue_pair = QueuePair::Create(addon, std::move(domain), std::move(send_cq), std::move(receive_cq),
+                                      &init, std::clamp(descriptors, 1u, 1u << 20), &error);
   if (!queue_pair) {
     addon.ThrowErrno(env, "ibv_create_qp", error);
     return {};

@@ -29,25 +29,27 @@ class QueuePair final : public Resource {
     uint32_t descriptors = 0;
     uint32_t descriptor_count = 0;  // a power of two
     uint32_t elements = 0;          // max_sge for each descriptor; absent (0) where max_sge is 1
-    uint32_t inline_area = 0;       // max_inline_data for each descriptor, rounded up to 8; absent (0) where that is 0
+    uint32_t inline_area =
+        0;  // max_inline_data for each descriptor, rounded up to 8; absent (0) where that is 0
     uint32_t inline_stride = 0;
   };
 
   struct PostResult {
     uint32_t posted = 0;
-    int error = 0;               // errno of ibv_post_*
-    const char* code = nullptr;  // of the error to throw when the state or a descriptor is wrong; then nothing was posted
+    int error = 0;  // errno of ibv_post_*
+    const char* code =
+        nullptr;  // of the error to throw when the state or a descriptor is wrong; then nothing was posted
     std::string problem;
   };
 
   static std::shared_ptr<QueuePair> Create(AddonData& addon, std::shared_ptr<ProtectionDomain> domain,
                                            std::shared_ptr<CompletionQueue> send_cq,
-                                           std::shared_ptr<CompletionQueue> receive_cq, ibv_qp_init_attr* init,
-                                           uint32_t most_descriptors, int* error);
+                                           std::shared_ptr<CompletionQueue> receive_cq,
+                                           ibv_qp_init_attr* init, uint32_t most_descriptors, int* error);
   ~QueuePair() override { Close(); }
 
-  // Posts `count` descriptors from `first` on, round the end of the descriptors; fewer when the queue is full.
-  // Everything is checked before anything is posted.
+  // Posts `count` descriptors from `first` on, round the end of the descriptors; fewer when the queue is
+  // full. Everything is checked before anything is posted.
   PostResult PostSend(uint32_t first, uint32_t count);
   PostResult PostReceive(uint32_t first, uint32_t count);
 
@@ -74,8 +76,9 @@ class QueuePair final : public Resource {
   int Destroy() override;
 
  private:
-  QueuePair(AddonData& addon, std::shared_ptr<ProtectionDomain> domain, std::shared_ptr<CompletionQueue> send_cq,
-            std::shared_ptr<CompletionQueue> receive_cq, ibv_qp* verbs, const ibv_qp_cap& cap);
+  QueuePair(AddonData& addon, std::shared_ptr<ProtectionDomain> domain,
+            std::shared_ptr<CompletionQueue> send_cq, std::shared_ptr<CompletionQueue> receive_cq,
+            ibv_qp* verbs, const ibv_qp_cap& cap);
 
   // Lays the queues out and takes the memory; 0 or a positive errno.
   int Prepare(uint32_t most_descriptors);
@@ -88,9 +91,9 @@ class QueuePair final : public Resource {
   // Each returns false with `problem` set when the descriptor asks for what must not be.
   bool TranslateSend(const SendDescriptor& descriptor, uint32_t place, uint32_t ahead, ibv_send_wr* request,
                      ibv_sge* elements, std::string* problem);
-  bool TranslateElements(WorkQueue& queue, const QueueLayout& layout, const ScatterGatherElement& only, uint32_t place,
-                         uint32_t count, uint32_t ahead, bool device_writes, bool inlined, ibv_sge* elements,
-                         int* translated, uint64_t* total, std::string* problem);
+  bool TranslateElements(WorkQueue& queue, const QueueLayout& layout, const ScatterGatherElement& only,
+                         uint32_t place, uint32_t count, uint32_t ahead, bool device_writes, bool inlined,
+                         ibv_sge* elements, int* translated, uint64_t* total, std::string* problem);
 
   AddonData& addon_;
   std::shared_ptr<ProtectionDomain> domain_;
@@ -123,7 +126,8 @@ class QueuePairWrap final : public Wrap<QueuePairWrap, QueuePair> {
   Napi::Value State(const Napi::CallbackInfo& info);
 };
 
-// pd.createQp(type, sendCq, recvCq, [maxSendWr, maxRecvWr, maxSendSge, maxRecvSge, maxInlineData], sqSigAll, descriptors)
+// pd.createQp(type, sendCq, recvCq, [maxSendWr, maxRecvWr, maxSendSge, maxRecvSge, maxInlineData], sqSigAll,
+// descriptors)
 Napi::Value CreateQueuePair(const Napi::CallbackInfo& info, std::shared_ptr<ProtectionDomain> domain);
 
 }  // namespace node_rdma

@@ -58,7 +58,9 @@ void VisitScalars(Attributes& a, Visit visit) {
 }  // namespace
 
 void UnpackQpAttributes(const uint32_t* words, ibv_qp_attr* attributes) {
-  auto take = [&words](auto& field) { field = static_cast<std::remove_reference_t<decltype(field)>>(*words++); };
+  auto take = [&words](auto& field) {
+    field = static_cast<std::remove_reference_t<decltype(field)>>(*words++);
+  };
   VisitScalars(*attributes, take);
   for (ibv_ah_attr* ah : {&attributes->ah_attr, &attributes->alt_ah_attr}) {
     VisitAddress(*ah, take);

@@ -7,7 +7,8 @@
 
 namespace node_rdma {
 
-// struct ibv_qp_attr as 32-bit words, one a field, the way JavaScript passes it; lib/verbs/layout.ts names the places.
+// struct ibv_qp_attr as 32-bit words, one a field, the way JavaScript passes it; lib/verbs/layout.ts names
+// the places.
 inline constexpr size_t kAddressWords = 14;
 inline constexpr size_t kQpAttributeWords = 28 + 2 * kAddressWords;
 

@@ -38,7 +38,8 @@ void WorkQueue::Commit(uint32_t count) {
 uint64_t WorkQueue::End(uint64_t wr_id) {
   uint32_t position = static_cast<uint32_t>(wr_id);
   uint64_t id = ids_[position & mask_];
-  // A position that is not outstanding can only come from a broken provider; it must not run the counter away.
+  // A position that is not outstanding can only come from a broken provider; it must not run the counter
+  // away.
   if (position - ended_ >= outstanding()) return id;
   while (ended_ != position + 1) EndOne();
   counters_->ended = ended_;

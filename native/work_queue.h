@@ -11,10 +11,10 @@ namespace node_rdma {
 class MemoryRegion;
 class QueuePair;
 
-// The requests of one send or receive queue that the device has not finished. It gives each its wr_id, keeps the
-// caller's identifier and the memory regions that the request names, and so knows how much room the queue has and
-// which regions are in use. Requests of one queue end in the order in which they were posted: a completion ends its own request and all
-// before it (those were not signalled).
+// The requests of one send or receive queue that the device has not finished. It gives each its wr_id, keeps
+// the caller's identifier and the memory regions that the request names, and so knows how much room the queue
+// has and which regions are in use. Requests of one queue end in the order in which they were posted: a
+// completion ends its own request and all before it (those were not signalled).
 class WorkQueue {
  public:
   // `capacity`: max_send_wr or max_recv_wr as verbs has granted it.

@@ -147,8 +147,11 @@ function length(bytes: number): number {
 
 /** The view of memory that JavaScript made, if the device may be let loose on it. */
 function viewOf(source: Exclude<MemorySource, number>, access: number): ArrayBufferView {
-  const view =
-    source instanceof ArrayBuffer || source instanceof SharedArrayBuffer ? new Uint8Array(source) : source;
+  const whole = source instanceof ArrayBuffer || source instanceof SharedArrayBuffer;
+  if ((whole || ArrayBuffer.isView(source)) && source.byteLength === 0) {
+    throw outOfRange('source', 'at least one byte long (is its buffer detached?)', 'empty');
+  }
+  const view = whole ? new Uint8Array(source) : source;
   if (!ArrayBuffer.isView(view)) {
     throw invalidArgType(
       'source',
@@ -156,8 +159,6 @@ function viewOf(source: Exclude<MemorySource, number>, access: number): ArrayBuf
       source,
     );
   }
-  if (view.byteLength === 0)
-    throw outOfRange('source', 'at least one byte long (is its buffer detached?)', 'empty');
   const buffer = view.buffer as ArrayBuffer & { resizable?: boolean; growable?: boolean };
   if (buffer.resizable === true || buffer.growable === true) {
     throw outOfRange(

@@ -11,7 +11,8 @@ constexpr double kMaxSafeInteger = 9007199254740991.0;
 bool Arguments::Fail(const char* name, const char* expected, bool range) {
   Napi::Env env = info_.Env();
   std::string message = std::string("\"") + name + "\" must be " + expected;
-  Napi::Error error = range ? Napi::Error(Napi::RangeError::New(env, message)) : Napi::TypeError::New(env, message);
+  Napi::Error error =
+      range ? Napi::Error(Napi::RangeError::New(env, message)) : Napi::TypeError::New(env, message);
   error.Set("code", Napi::String::New(env, range ? "ERR_OUT_OF_RANGE" : "ERR_INVALID_ARG_TYPE"));
   error.ThrowAsJavaScriptException();
   return false;
@@ -90,7 +91,8 @@ bool Arguments::View(size_t index, const char* name, Napi::Object* object, void*
     *length = value.As<Napi::TypedArray>().ByteLength();
   }
   if (status != napi_ok) return Fail(name, "a readable view of memory");
-  if (*length == 0 || *data == nullptr) return Fail(name, "a view of at least one byte (is its buffer detached?)", true);
+  if (*length == 0 || *data == nullptr)
+    return Fail(name, "a view of at least one byte (is its buffer detached?)", true);
   *object = value.As<Napi::Object>();
   return true;
 }

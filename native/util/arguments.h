@@ -7,9 +7,9 @@
 
 namespace node_rdma {
 
-// Reads the arguments of a call one by one. Each reader returns false with a TypeError or RangeError pending when the
-// argument does not fit; the caller then returns at once. TypeScript has checked what users pass; this is what keeps
-// any other value from becoming a wrong number in C.
+// Reads the arguments of a call one by one. Each reader returns false with a TypeError or RangeError pending
+// when the argument does not fit; the caller then returns at once. TypeScript has checked what users pass;
+// this is what keeps any other value from becoming a wrong number in C.
 class Arguments {
  public:
   explicit Arguments(const Napi::CallbackInfo& info) : info_(info) {}

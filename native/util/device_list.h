@@ -6,8 +6,8 @@
 
 namespace node_rdma {
 
-// The list of RDMA devices as it is now; freed with the holder. It is read anew each time, so that a device that came
-// or went is seen.
+// The list of RDMA devices as it is now; freed with the holder. It is read anew each time, so that a device
+// that came or went is seen.
 class DeviceListHolder {
  public:
   DeviceListHolder() {

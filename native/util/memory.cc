@@ -30,7 +30,13 @@ std::shared_ptr<Memory> Memory::Allocate(size_t length, size_t page_size, int* e
   return std::shared_ptr<Memory>(new Memory(static_cast<std::byte*>(address), length, mapped));
 }
 
-Memory::~Memory() { munmap(data_, mapped_); }
+Memory::~Memory() { Unmap(); }
+
+void Memory::Unmap() {
+  if (data_) munmap(data_, mapped_);
+  data_ = nullptr;
+  length_ = 0;
+}
 
 Napi::ArrayBuffer Memory::ToArrayBuffer(Napi::Env env, const std::shared_ptr<Memory>& memory) {
   auto* held = new std::shared_ptr<Memory>(memory);
@@ -40,7 +46,9 @@ Napi::ArrayBuffer Memory::ToArrayBuffer(Napi::Env env, const std::shared_ptr<Mem
       [](napi_env, void*, void* hint) { delete static_cast<std::shared_ptr<Memory>*>(hint); }, held, &value);
   if (status != napi_ok) {
     delete held;
-    Napi::Error::New(env, "this JavaScript runtime allows no ArrayBuffer over native memory; register a Buffer of your own")
+    Napi::Error::New(
+        env,
+        "this JavaScript runtime allows no ArrayBuffer over native memory; register a Buffer of your own")
         .ThrowAsJavaScriptException();
     return {};
   }

@@ -7,8 +7,9 @@
 
 namespace node_rdma {
 
-// Page-aligned, zero-filled memory outside the JavaScript heap. It is counted by everything that uses it (the memory
-// region, the ArrayBuffer), so neither detaching nor collecting the ArrayBuffer takes it away from the device.
+// Page-aligned, zero-filled memory outside the JavaScript heap. It is counted by everything that uses it (the
+// memory region, the ArrayBuffer), so neither detaching nor collecting the ArrayBuffer takes it away from the
+// device.
 class Memory {
  public:
   // `page_size` 0 is the system's own page; 2 MiB and 1 GiB take huge pages. Returns null and sets `error`.
@@ -18,11 +19,14 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
   ~Memory();
 
+  // Gives the pages back at once, when nothing can reach them any more although objects still count them.
+  void Unmap();
+
   std::byte* data() const { return data_; }
   size_t length() const { return length_; }
 
-  // An ArrayBuffer over the memory, which it keeps until it is detached or collected. Empty, with a JavaScript
-  // exception pending, where the runtime allows no external memory (Electron).
+  // An ArrayBuffer over the memory, which it keeps until it is detached or collected. Empty, with a
+  // JavaScript exception pending, where the runtime allows no external memory (Electron).
   static Napi::ArrayBuffer ToArrayBuffer(Napi::Env env, const std::shared_ptr<Memory>& memory);
 
  private:

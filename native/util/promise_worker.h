@@ -12,9 +12,9 @@
 namespace node_rdma {
 
 // Runs a verbs function that may block on a thread of libuv's pool, and settles a promise with what it says.
-// `work` returns 0 or a positive errno and must not touch JavaScript. `done` makes the value, on the JavaScript thread,
-// where `failed` runs before the promise is rejected.
-// The objects that the work uses are held, so closing one meanwhile is refused as busy.
+// `work` returns 0 or a positive errno and must not touch JavaScript. `done` makes the value, on the
+// JavaScript thread, where `failed` runs before the promise is rejected. The objects that the work uses are
+// held, so closing one meanwhile is refused as busy.
 class PromiseWorker : public Napi::AsyncWorker {
  public:
   using Work = std::function<int()>;
@@ -24,8 +24,8 @@ class PromiseWorker : public Napi::AsyncWorker {
 
   static Napi::Promise Run(Napi::Env env, const char* syscall, std::vector<Resource::Hold> holds, Work work,
                            Done done, Failed failed = {}) {
-    auto* worker =
-        new PromiseWorker(env, syscall, std::move(holds), std::move(work), std::move(done), std::move(failed));
+    auto* worker = new PromiseWorker(env, syscall, std::move(holds), std::move(work), std::move(done),
+                                     std::move(failed));
     Napi::Promise promise = worker->deferred_.Promise();
     worker->Queue();
     return promise;

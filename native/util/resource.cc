@@ -31,8 +31,8 @@ Resource::Resource(std::shared_ptr<Registry> registry, std::vector<std::shared_p
   id_ = registry_->Add(this);
 }
 
-// Every final class closes itself in its own destructor, where Destroy() can still be reached; here only what that
-// failed to destroy is left, and its parents must go on believing that it lives.
+// Every final class closes itself in its own destructor, where Destroy() can still be reached; here only what
+// that failed to destroy is left, and its parents must go on believing that it lives.
 Resource::~Resource() { registry_->Remove(id_); }
 
 int Resource::Close() {

@@ -25,12 +25,12 @@ class Registry {
   std::map<uint64_t, Resource*> resources_;
 };
 
-// One verbs object. It holds its parents (a memory region its protection domain, that its context), so no order of
-// garbage collection can free a parent first, and it knows how many children it has, so that it is never destroyed
-// under them.
+// One verbs object. It holds its parents (a memory region its protection domain, that its context), so no
+// order of garbage collection can free a parent first, and it knows how many children it has, so that it is
+// never destroyed under them.
 //
-// Close() may run on any thread. What belongs to JavaScript (references, slots in tables) is let go in OnClosed(), on
-// the JavaScript thread, after the verbs object is gone.
+// Close() may run on any thread. What belongs to JavaScript (references, slots in tables) is let go in
+// OnClosed(), on the JavaScript thread, after the verbs object is gone.
 class Resource : public std::enable_shared_from_this<Resource> {
  public:
   Resource(std::shared_ptr<Registry> registry, std::vector<std::shared_ptr<Resource>> parents);
@@ -58,7 +58,9 @@ class Resource : public std::enable_shared_from_this<Resource> {
   // Counts an operation on another thread as a child, for as long as it lives.
   class Hold {
    public:
-    explicit Hold(std::shared_ptr<Resource> resource) : resource_(std::move(resource)) { ++resource_->children_; }
+    explicit Hold(std::shared_ptr<Resource> resource) : resource_(std::move(resource)) {
+      ++resource_->children_;
+    }
     Hold(Hold&&) = default;
     Hold(const Hold&) = delete;
     ~Hold() {

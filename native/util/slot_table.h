@@ -6,9 +6,9 @@
 
 namespace node_rdma {
 
-// Gives small integers to objects, for descriptors and wr_ids. An integer is an index with a generation above it: one
-// that has outlived its object finds nothing, although the index serves again. Freed indices wait in a queue, so that a
-// generation comes round as late as it can. Used on the JavaScript thread only.
+// Gives small integers to objects, for descriptors and wr_ids. An integer is an index with a generation above
+// it: one that has outlived its object finds nothing, although the index serves again. Freed indices wait in
+// a queue, so that a generation comes round as late as it can. Used on the JavaScript thread only.
 template <class T, unsigned kIndexBits>
 class SlotTable {
  public:

@@ -9,8 +9,8 @@ namespace node_rdma {
 // A null pointer, with the cause in errno: ibv_open_device, ibv_alloc_pd, ibv_reg_mr, ibv_create_*.
 inline int ErrorOfPointer(const void* result) { return result ? 0 : (errno ? errno : EIO); }
 
-// A positive errno as the result: ibv_modify_qp, ibv_query_*, ibv_post_*, ibv_de*, ibv_destroy_*. Some providers answer −1
-// with errno set, or a negative errno, all the same.
+// A positive errno as the result: ibv_modify_qp, ibv_query_*, ibv_post_*, ibv_de*, ibv_destroy_*. Some
+// providers answer −1 with errno set, or a negative errno, all the same.
 inline int ErrorOfResult(int result) {
   if (result == 0) return 0;
   if (result == -1) return errno ? errno : EIO;

@@ -13,8 +13,8 @@
 namespace node_rdma {
 
 // The JavaScript side of one verbs object: shared parts of all classes that native/ gives to lib/verbs.
-// `Self` has kKind, kName, kDestroy (the verbs function behind close()) and kTag, a type tag of its own, which makes
-// passing an object of another class an error instead of a wild pointer.
+// `Self` has kKind, kName, kDestroy (the verbs function behind close()) and kTag, a type tag of its own,
+// which makes passing an object of another class an error instead of a wild pointer.
 template <class Self, class Native>
 class Wrap : public Napi::ObjectWrap<Self> {
  public:
@@ -28,8 +28,10 @@ class Wrap : public Napi::ObjectWrap<Self> {
     napi_type_tag_object(info.Env(), info.This(), &Self::kTag);
   }
 
-  void Finalize(Napi::BasicEnv env) override {
-    if (native_) AddonData::Of(env).Reap(Napi::Env(env), std::move(native_), Self::kName);
+  // Runs when the garbage collector has found the object, and when the environment ends.
+  ~Wrap() override {
+    Napi::Env env = this->Env();
+    if (native_) AddonData::Of(env).Reap(env, std::move(native_), Self::kName);
   }
 
   static Napi::Object New(Napi::Env env, std::shared_ptr<Native> native) {
@@ -37,14 +39,16 @@ class Wrap : public Napi::ObjectWrap<Self> {
     return AddonData::Of(env).constructors[static_cast<size_t>(Self::kKind)].New({external});
   }
 
-  // The object in an argument, when it is one of this class and open; otherwise null, with an exception pending.
+  // The object in an argument, when it is one of this class and open; otherwise null, with an exception
+  // pending.
   static std::shared_ptr<Native> From(const Napi::CallbackInfo& info, size_t index, const char* name) {
     Napi::Env env = info.Env();
     Napi::Value value = info[index];
     bool ours = false;
     if (value.IsObject()) napi_check_object_type_tag(env, value, &Self::kTag, &ours);
     if (!ours) {
-      Napi::TypeError error = Napi::TypeError::New(env, std::string("\"") + name + "\" must be a " + Self::kName);
+      Napi::TypeError error =
+          Napi::TypeError::New(env, std::string("\"") + name + "\" must be a " + Self::kName);
       error.Set("code", Napi::String::New(env, "ERR_INVALID_ARG_TYPE"));
       error.ThrowAsJavaScriptException();
       return nullptr;
@@ -88,8 +92,7 @@ class Wrap : public Napi::ObjectWrap<Self> {
     bool in_use = native->in_use();
     native->closing = !in_use;
     return PromiseWorker::Run(
-        info.Env(), Self::kDestroy, {},
-        [native, in_use] { return in_use ? EBUSY : native->Close(); },
+        info.Env(), Self::kDestroy, {}, [native, in_use] { return in_use ? EBUSY : native->Close(); },
         [native](Napi::Env env) {
           native->OnClosed();
           return env.Undefined();
@@ -97,15 +100,19 @@ class Wrap : public Napi::ObjectWrap<Self> {
         [native] { native->closing = false; });
   }
 
-  Napi::Value Closed(const Napi::CallbackInfo& info) { return Napi::Boolean::New(info.Env(), native_->closed()); }
+  Napi::Value Closed(const Napi::CallbackInfo& info) {
+    return Napi::Boolean::New(info.Env(), native_->closed());
+  }
 
   std::shared_ptr<Native> native_;
 };
 
-// A function bound to a native object, for calls that must cost as little as Node-API allows: no `this` to unwrap.
-// The function keeps the object's memory, though not the verbs object, for as long as it can be called.
+// A function bound to a native object, for calls that must cost as little as Node-API allows: no `this` to
+// unwrap. The function keeps the object's memory, though not the verbs object, for as long as it can be
+// called.
 template <class Native>
-Napi::Function BindHot(Napi::Env env, const char* name, const std::shared_ptr<Native>& native, napi_callback callback) {
+Napi::Function BindHot(Napi::Env env, const char* name, const std::shared_ptr<Native>& native,
+                       napi_callback callback) {
   auto* held = new std::shared_ptr<Native>(native);
   napi_value function;
   napi_create_function(env, name, NAPI_AUTO_LENGTH, callback, held, &function);
@@ -115,7 +122,8 @@ Napi::Function BindHot(Napi::Env env, const char* name, const std::shared_ptr<Na
         auto* resource = static_cast<std::shared_ptr<Native>*>(data);
         // The last holder of an object that was never closed: destroying it may block, so not here.
         if (resource->use_count() == 1 && !(*resource)->closed()) {
-          AddonData::Of(finalizer_env).Reap(Napi::Env(finalizer_env), std::move(*resource), Native::kKindName);
+          AddonData::Of(finalizer_env)
+              .Reap(Napi::Env(finalizer_env), std::move(*resource), Native::kKindName);
         }
         delete resource;
       },

@@ -1,0 +1,120 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { listDevices, openDevice, RdmaError } from '../../lib/index.js';
+import { device, deviceA, deviceB } from '../support/device.js';
+
+const sysfs = (name: string) => readFileSync(`/sys/class/infiniband/${deviceA}/${name}`, 'utf8').trim();
+
+describe('listDevices', () => {
+  it('shows what the kernel shows', () => {
+    const names = listDevices().map((entry) => entry.name);
+    expect(names).toContain(deviceA);
+    expect(names).toContain(deviceB);
+    const one = listDevices().find((entry) => entry.name === deviceA);
+    expect(one).toMatchObject({
+      nodeType: 'ca',
+      transport: 'ib',
+      sysfsPath: `/sys/class/infiniband/${deviceA}`,
+    });
+    expect(one!.guid).toBe(sysfs('node_guid'));
+  });
+});
+
+describe('openDevice', () => {
+  it('opens by name, and the first without one', () => {
+    expect(device(deviceB).device.name).toBe(deviceB);
+    const first = openDevice();
+    expect(first.device.name).toBe(listDevices()[0]!.name);
+    first.close();
+    expect(first.closed).toBe(true);
+    first.close();
+  });
+
+  it('names the devices that there are when one is not', () => {
+    expect(() => openDevice('mlx5_7')).toThrow(
+      expect.objectContaining({
+        code: 'ERR_RDMA_NO_DEVICE',
+        device: 'mlx5_7',
+        message: expect.stringContaining(deviceA!) as string,
+      }) as Error,
+    );
+    expect(() => openDevice(5 as never)).toThrow(TypeError);
+  });
+});
+
+describe('queryDevice', () => {
+  it('tells what the device is and can do', () => {
+    const attributes = device().queryDevice();
+    expect(attributes.nodeGuid).toBe(sysfs('node_guid'));
+    expect(attributes.sysImageGuid).toBe(sysfs('sys_image_guid'));
+    expect(attributes.physPortCnt).toBe(1);
+    expect(attributes.atomicCap).toBe('hca');
+    for (const name of ['maxQp', 'maxQpWr', 'maxSge', 'maxCqe', 'maxMr', 'maxPd', 'maxQpRdAtom'] as const) {
+      expect(attributes[name], name).toBeGreaterThan(0);
+    }
+    expect(attributes.maxMrSize).toBeGreaterThan(2n ** 32n);
+  });
+});
+
+describe('queryPort', () => {
+  it('tells the state of the port', () => {
+    const port = device().queryPort(1);
+    expect(port).toMatchObject({ state: 'active', linkLayer: 'ethernet', maxMtu: 4096, lid: 0 });
+    expect([256, 512, 1024, 2048, 4096]).toContain(port.activeMtu);
+    expect(port.maxMsgSz).toBeGreaterThanOrEqual(8 << 20);
+  });
+
+  it.each([0, 2, 256, -1, 1.5, NaN])('refuses port %s', (port) => {
+    expect(() => device().queryPort(port)).toThrow(
+      expect.objectContaining({ code: 'ERR_OUT_OF_RANGE' }) as Error,
+    );
+  });
+});
+
+describe('the GID table', () => {
+  it('holds the addresses of the network interface', () => {
+    const table = device().queryGidTable();
+    const address = process.env.NODE_RDMA_RXE_ADDRESS_A;
+    const entry = table.find((candidate) => candidate.address === address);
+    expect(entry).toMatchObject({
+      type: 'roceV2',
+      scope: 'ipv4',
+      port: 1,
+      netdev: process.env.NODE_RDMA_RXE_NETDEV_A,
+    });
+    expect(
+      table.find((candidate) => candidate.address === process.env.NODE_RDMA_RXE_ADDRESS6_A),
+    ).toMatchObject({ scope: 'global' });
+    expect(
+      readFileSync(`/sys/class/infiniband/${deviceA}/ports/1/gids/${entry!.index}`, 'utf8')
+        .trim()
+        .replace(/:/g, ''),
+    ).toMatch(/^0{20}ffff/);
+  });
+
+  it('gives the IPv4 address by default, with the reason', () => {
+    const choice = device().chooseGid();
+    expect(choice.address).toBe(process.env.NODE_RDMA_RXE_ADDRESS_A);
+    expect(choice.reason).toMatch(/RoCE v2, routable over IPv4/);
+  });
+
+  it('gives another by address, and says what there is when nothing fits', () => {
+    const context = device();
+    const address = process.env.NODE_RDMA_RXE_ADDRESS6_A!;
+    expect(context.chooseGid({ address }).address).toBe(address);
+    expect(() => context.chooseGid({ address: '192.0.2.99' })).toThrow(
+      expect.objectContaining({
+        code: 'ERR_RDMA_NO_GID',
+        device: deviceA,
+        message: expect.stringContaining(address) as string,
+      }) as Error,
+    );
+  });
+});
+
+it('makes errors that know their device', () => {
+  expect(() => device().createCq({ cqe: 2 ** 31 - 1 })).toThrow(RdmaError);
+  expect(() => device().createCq({ cqe: 2 ** 31 - 1 })).toThrow(
+    expect.objectContaining({ code: 'ERR_RDMA_LIMIT', device: deviceA }) as Error,
+  );
+});

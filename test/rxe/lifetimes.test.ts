@@ -1,0 +1,174 @@
+import { describe, expect, it } from 'vitest';
+import { CompletionRing, SendRing, type RdmaError } from '../../lib/index.js';
+import { completions, connectedPair, device, end, deviceA, succeeded } from '../support/device.js';
+
+describe('close', () => {
+  it('refuses under children, and names them', () => {
+    const { context, pd, cq, mr, qp } = end(deviceA);
+    const busy = (name: string | RegExp) =>
+      expect.objectContaining({
+        code: 'ERR_RDMA_BUSY',
+        message: expect.stringMatching(name) as string,
+      }) as Error;
+    expect(() => context.close()).toThrow(
+      busy(/protection domain of .*completion queue|completion queue .*protection domain/),
+    );
+    expect(() => pd.close()).toThrow(busy(new RegExp(`memory region .*queue pair ${qp.qpNum}`)));
+    expect(() => cq.close()).toThrow(busy(new RegExp(`queue pair ${qp.qpNum} still hangs`)));
+    qp.close();
+    cq.close();
+    mr.close();
+    pd.close();
+    context.close();
+    for (const object of [context, pd, cq, mr, qp]) {
+      expect(object.closed).toBe(true);
+      object.close();
+    }
+  });
+
+  it('takes all that hangs on it, when told to', () => {
+    const { context, pd, cq, mr, qp } = end(deviceA);
+    context.close({ cascade: true });
+    for (const object of [context, pd, cq, mr, qp]) expect(object.closed).toBe(true);
+  });
+
+  it('does the same on another thread', async () => {
+    const { context, pd, cq, mr, qp } = end(deviceA);
+    await expect(pd.closeAsync()).rejects.toMatchObject({ code: 'ERR_RDMA_BUSY' });
+    await context[Symbol.asyncDispose]();
+    for (const object of [context, pd, cq, mr, qp]) expect(object.closed).toBe(true);
+    await context.closeAsync();
+  });
+
+  it('happens once when it is called many times at once', async () => {
+    const { mr, pd } = end(deviceA);
+    await Promise.all([mr.closeAsync(), mr.closeAsync(), mr.closeAsync()]);
+    expect(mr.closed).toBe(true);
+    expect(pd.regMrSync(64).closed).toBe(false);
+  });
+
+  it('leaves nothing that can be used', async () => {
+    const { context, pd, cq, mr, qp } = end(deviceA);
+    const ring = new CompletionRing(cq);
+    context.close({ cascade: true });
+    const closed = expect.objectContaining({ code: 'ERR_RDMA_CLOSED' }) as Error;
+    const actions: (() => unknown)[] = [
+      () => context.queryPort(),
+      () => context.allocPd(),
+      () => context.createCq(),
+      () => context.queryGidTable(),
+      () => pd.regMrSync(64),
+      () => pd.createQp({ type: 'rc', cq }),
+      () => cq.poll(),
+      () => ring.poll(),
+      () => qp.postSend({ opcode: 'send', sge: { mr } }),
+      () => qp.postRecv({}),
+      () => qp.query(),
+      () => qp.modifySync({ qpState: 'err' }),
+      () => new SendRing(qp).queue,
+    ];
+    // The last only reads; all others must say that the object is closed.
+    for (const action of actions.slice(0, -1)) expect(action, action.toString()).toThrow(closed);
+    await expect(pd.regMr(64)).rejects.toMatchObject({ code: 'ERR_RDMA_CLOSED' });
+    await expect(qp.modify({ qpState: 'err' })).rejects.toMatchObject({ code: 'ERR_RDMA_CLOSED' });
+  });
+});
+
+describe('a memory region', () => {
+  it('stays while an outstanding request names it, and not longer', async () => {
+    const { a, b } = await connectedPair({ connect: { rnrRetry: 7, minRnrTimer: 20 } });
+    const mr = a.pd.regMrSync(4096);
+    a.qp.postSend({ wrId: 1, opcode: 'send', sge: { mr, length: 4 } });
+    expect(() => mr.close()).toThrow(
+      expect.objectContaining({
+        code: 'ERR_RDMA_BUSY',
+        message: expect.stringMatching(/1 outstanding work request names it/) as string,
+      }) as Error,
+    );
+    await expect(mr.closeAsync()).rejects.toMatchObject({ code: 'ERR_RDMA_BUSY' });
+    expect(mr.closed).toBe(false);
+    b.qp.postRecv({ sge: { mr: b.mr, length: 100 } });
+    await succeeded(a.cq);
+    mr.close();
+    expect(() => b.mr.close()).toThrow(/1 outstanding/);
+    await succeeded(b.cq);
+    b.mr.close();
+  });
+
+  it('of requests without completions stays until a later one completes', async () => {
+    const { a, b } = await connectedPair();
+    const mr = a.pd.regMrSync(4096);
+    a.qp.postSend(
+      [1, 2, 3].map((wrId) => ({
+        wrId,
+        opcode: 'rdmaWrite' as const,
+        sge: { mr, length: 4 },
+        remote: b.mr.remote(),
+        signaled: false,
+      })),
+    );
+    expect(() => mr.close()).toThrow(/3 outstanding work requests name it/);
+    a.qp.postSend({ wrId: 4, opcode: 'rdmaWrite', sge: { mr: a.mr, length: 4 }, remote: b.mr.remote() });
+    await succeeded(a.cq);
+    mr.close();
+  });
+
+  it('is let go by closing the queue pair', async () => {
+    const { b } = await connectedPair();
+    b.qp.postRecv([{ sge: { mr: b.mr, length: 10 } }, { sge: { mr: b.mr, length: 10 } }]);
+    expect(() => b.mr.close()).toThrow(/2 outstanding/);
+    b.qp.close();
+    b.mr.close();
+  });
+});
+
+describe('a completion queue', () => {
+  it('drops what is left of a queue pair that is closed, and serves the next', async () => {
+    const { a, b } = await connectedPair();
+    b.qp.postRecv([1, 2].map((wrId) => ({ wrId, sge: { mr: b.mr, length: 10 } })));
+    await b.qp.modify({ qpState: 'err' });
+    b.qp.close();
+    expect(b.cq.poll()).toEqual([]);
+    const again = b.pd.createQp({ type: 'rc', cq: b.cq });
+    await a.qp.modify({ qpState: 'reset' });
+    const endpoint = a.qp.endpoint();
+    await a.qp.connect(again.endpoint());
+    await again.connect(endpoint);
+    again.postRecv({ wrId: 50, sge: { mr: b.mr, length: 10 } });
+    a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: 3 } });
+    expect(await completions(b.cq)).toMatchObject([{ wrId: 50n, status: 'success' }]);
+  });
+});
+
+it('opens and closes hundreds of times without growing', () => {
+  const rounds = (count: number) => {
+    for (let i = 0; i < count; ++i) end(deviceA, { bytes: 1 << 20 }).context.close({ cascade: true });
+  };
+  rounds(20);
+  const before = process.memoryUsage().rss;
+  rounds(100);
+  expect(process.memoryUsage().rss - before).toBeLessThan(40 << 20);
+});
+
+it('keeps what hangs on a context although nothing else does', async () => {
+  const { a, b } = await connectedPair();
+  const weak = new WeakRef(b.qp);
+  const remote = b.mr.remote();
+  (b as Partial<typeof b>).qp = undefined as never;
+  for (let i = 0; i < 5; ++i) {
+    globalThis.gc?.();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect(weak.deref()?.closed).toBe(false);
+  a.qp.postSend({ opcode: 'rdmaWrite', sge: { mr: a.mr, length: 4 }, remote });
+  await succeeded(a.cq);
+});
+
+it('says which queue pair an error is about', async () => {
+  const { qp } = end(deviceA);
+  const context = device();
+  await expect(qp.modify({ qpState: 'rts' })).rejects.toMatchObject({
+    qpn: qp.qpNum,
+  } satisfies Partial<RdmaError>);
+  expect(context.closed).toBe(false);
+});

@@ -1,0 +1,203 @@
+import { describe, expect, it } from 'vitest';
+import { Access, RemoteRegion } from '../../lib/index.js';
+import { ALL_REMOTE, connectedPair, device, succeeded } from '../support/device.js';
+
+const pd = () => device().allocPd();
+
+describe('memory of the library', () => {
+  it('is page-aligned, zeroed, and as long as was asked for', async () => {
+    const mr = await pd().regMr(5000, { access: ALL_REMOTE });
+    expect(mr.length).toBe(5000);
+    expect(mr.buffer).toHaveLength(5000);
+    expect(mr.buffer.every((byte) => byte === 0)).toBe(true);
+    expect(mr.address % 4096n).toBe(0n);
+    expect(mr.rkey).not.toBe(0);
+    expect(mr.remote()).toEqual(new RemoteRegion(mr.address, mr.rkey, 5000));
+  });
+
+  it('reads as empty after close, through every view', () => {
+    const mr = pd().regMrSync(4096);
+    const view = new Uint8Array(mr.buffer.buffer);
+    view[0] = 1;
+    mr.close();
+    expect(mr.closed).toBe(true);
+    expect(mr.buffer).toHaveLength(0);
+    expect(view).toHaveLength(0);
+    mr.close();
+  });
+
+  it('stays with the device when its ArrayBuffer is detached', async () => {
+    const { a, b } = await connectedPair();
+    b.mr.buffer.fill(7, 0, 100);
+    structuredClone(b.mr.buffer.buffer, { transfer: [b.mr.buffer.buffer as ArrayBuffer] });
+    a.qp.postSend({
+      opcode: 'rdmaRead',
+      sge: { mr: a.mr, length: 100 },
+      remote: { address: b.mr.address, rkey: b.mr.rkey },
+    });
+    await succeeded(a.cq);
+    expect(a.mr.buffer.subarray(0, 101)).toEqual(Buffer.concat([Buffer.alloc(100, 7), Buffer.alloc(1)]));
+  });
+
+  it('is registered on this thread or on another, in one wait or in many', async () => {
+    const domain = pd();
+    const regions = await Promise.all(Array.from({ length: 20 }, (_, i) => domain.regMr(1000 * (i + 1))));
+    expect(new Set(regions.map((region) => region.lkey)).size).toBe(20);
+    expect(new Set(regions.map((region) => region.slot)).size).toBe(20);
+  });
+});
+
+describe('memory of the user', () => {
+  it.each([
+    ['a Uint8Array', () => new Uint8Array(4096)],
+    ['part of one', () => new Uint8Array(8192).subarray(100, 4196)],
+    ['a Buffer of its own', () => Buffer.alloc(4096)],
+    ['an ArrayBuffer', () => new ArrayBuffer(4096)],
+    ['a SharedArrayBuffer', () => new SharedArrayBuffer(4096)],
+    ['a Float64Array', () => new Float64Array(512)],
+    ['a DataView', () => new DataView(new ArrayBuffer(4096))],
+  ])('%s is read and written in place', async (_name, make) => {
+    const { a, b } = await connectedPair();
+    const source = make();
+    const mr = b.pd.regMrSync(source, { access: ALL_REMOTE });
+    expect(mr.length).toBe(4096);
+    const bytes = ArrayBuffer.isView(source)
+      ? new Uint8Array(source.buffer, source.byteOffset, source.byteLength)
+      : new Uint8Array(source);
+    a.mr.buffer.write('to the user');
+    a.qp.postSend({ opcode: 'rdmaWrite', sge: { mr: a.mr, length: 11 }, remote: mr.remote(64) });
+    await succeeded(a.cq);
+    expect(Buffer.from(bytes.slice(64, 75)).toString()).toBe('to the user');
+    bytes[5] = 55;
+    a.qp.postSend({ opcode: 'rdmaRead', sge: { mr: a.mr, offset: 100, length: 1 }, remote: mr.remote(5) });
+    await succeeded(a.cq);
+    expect(a.mr.buffer[100]).toBe(55);
+    mr.close();
+    expect(bytes[5]).toBe(55);
+  });
+
+  it('cannot be transferred away while it is registered', () => {
+    const buffer = new ArrayBuffer(4096);
+    pd().regMrSync(buffer);
+    try {
+      structuredClone(buffer, { transfer: [buffer] });
+    } catch {
+      // Newer versions of Node throw; older ones make a copy.
+    }
+    expect(buffer.byteLength).toBe(4096);
+  });
+});
+
+describe('an iova', () => {
+  it('is the address that peers use', async () => {
+    const { a, b } = await connectedPair();
+    const mr = await b.pd.regMr(8192, { access: ALL_REMOTE, iova: 0x1_0000_0000n });
+    expect(mr.address).toBe(0x1_0000_0000n);
+    a.mr.buffer.write('iova');
+    a.qp.postSend({ opcode: 'rdmaWrite', sge: { mr: a.mr, length: 4 }, remote: mr.remote(4096) });
+    await succeeded(a.cq);
+    expect(mr.buffer.toString('latin1', 4096, 4100)).toBe('iova');
+    mr.buffer.write('back', 8000);
+    b.qp.postSend({ opcode: 'rdmaWrite', sge: { mr, offset: 8000, length: 4 }, remote: a.mr.remote(32) });
+    await succeeded(b.cq);
+    expect(a.mr.buffer.toString('latin1', 32, 36)).toBe('back');
+  });
+});
+
+describe('refusals', () => {
+  it.each([0, -1, 1.5, NaN, Infinity, 2 ** 53])('of a length of %s', async (length) => {
+    await expect(pd().regMr(length)).rejects.toMatchObject({ code: 'ERR_OUT_OF_RANGE' });
+    expect(() => pd().regMrSync(length)).toThrow(
+      expect.objectContaining({ code: 'ERR_OUT_OF_RANGE' }) as Error,
+    );
+  });
+
+  it.each([undefined, null, 'x', {}, [1, 2], 5n])('of %s as memory', async (source) => {
+    await expect(pd().regMr(source as never)).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+  });
+
+  it('of empty and of detached memory', () => {
+    const gone = new ArrayBuffer(8);
+    structuredClone(gone, { transfer: [gone] });
+    for (const source of [new Uint8Array(0), new ArrayBuffer(0), gone]) {
+      expect(() => pd().regMrSync(source)).toThrow(
+        expect.objectContaining({ code: 'ERR_OUT_OF_RANGE' }) as Error,
+      );
+    }
+  });
+
+  it('of resizable memory', () => {
+    const make = ArrayBuffer as unknown as new (length: number, options: object) => ArrayBuffer;
+    expect(() => pd().regMrSync(new make(64, { maxByteLength: 128 }))).toThrow(/resizable/);
+  });
+
+  it("of remote access to a slice of Node's buffer pool, where local access is fine", () => {
+    const pooled = Buffer.from('a small message');
+    expect(pooled.buffer.byteLength).toBe(Buffer.poolSize);
+    for (const flag of [Access.REMOTE_READ, Access.REMOTE_WRITE | Access.LOCAL_WRITE, ALL_REMOTE]) {
+      expect(() => pd().regMrSync(pooled, { access: flag })).toThrow(/pool/);
+    }
+    expect(pd().regMrSync(pooled).length).toBe(15);
+  });
+
+  it('of access flags that do not go together or do not exist', () => {
+    for (const access of [
+      Access.REMOTE_WRITE,
+      Access.REMOTE_ATOMIC,
+      Access.REMOTE_ATOMIC | Access.REMOTE_READ,
+    ]) {
+      expect(() => pd().regMrSync(64, { access })).toThrow(/need LOCAL_WRITE/);
+    }
+    expect(() => pd().regMrSync(64, { access: 1 << 30 })).toThrow(/access/);
+    expect(() => pd().regMrSync(64, { access: -1 })).toThrow(RangeError);
+    expect(() => pd().regMrSync(64, { access: '1' as never })).toThrow(TypeError);
+  });
+
+  it('of page sizes that do not exist', () => {
+    expect(() => pd().regMrSync(64, { pageSize: 12345 })).toThrow(/pageSize/);
+    expect(() => pd().regMrSync(new Uint8Array(64), { pageSize: 2 ** 21 })).toThrow(/pageSize/);
+  });
+
+  it('of more memory than there is, with what to look at', async () => {
+    await expect(pd().regMr(2 ** 46)).rejects.toMatchObject({
+      code: 'ENOMEM',
+      message: expect.stringMatching(/RLIMIT_MEMLOCK/) as string,
+    });
+  });
+
+  it('of remote descriptions of a region that lets nobody in, or of parts outside it', () => {
+    const mr = pd().regMrSync(64);
+    expect(() => mr.remote()).toThrow(/without remote access/);
+    const open = pd().regMrSync(64, { access: Access.REMOTE_READ });
+    expect(() => open.remote(65)).toThrow(RangeError);
+    expect(() => open.remote(60, 5)).toThrow(RangeError);
+    expect(open.remote(60).length).toBe(4);
+  });
+});
+
+describe('RemoteRegion', () => {
+  it('travels as JSON', () => {
+    const region = new RemoteRegion(0xffff_8888_0000_1234n, 0xfedc_ba98, 2 ** 40);
+    expect(RemoteRegion.from(JSON.parse(JSON.stringify(region)))).toEqual(region);
+  });
+
+  it.each([
+    null,
+    5,
+    {},
+    { address: 'x', rkey: 1, length: 1 },
+    { address: '0x1', rkey: -1, length: 1 },
+    { address: '0x1', rkey: 1 },
+  ])('refuses %j', (json) => {
+    expect(() => RemoteRegion.from(json)).toThrow(
+      expect.objectContaining({ code: expect.stringMatching(/^ERR_/) as string }) as Error,
+    );
+  });
+
+  it('gives addresses within itself only', () => {
+    const region = new RemoteRegion(1000n, 1, 100);
+    expect(region.at(90, 10)).toBe(1090n);
+    expect(() => region.at(90, 11)).toThrow(RangeError);
+    expect(() => region.at(101, 0)).toThrow(RangeError);
+  });
+});

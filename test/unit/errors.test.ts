@@ -1,0 +1,120 @@
+import { describe, expect, it } from 'vitest';
+import { explain, RdmaError, WorkCompletionError } from '../../lib/verbs/errors.js';
+import { memlockAdvice } from '../../lib/verbs/memlock.js';
+import { native } from '../../lib/verbs/native.js';
+import { CompletionReader } from '../../lib/verbs/work-completion.js';
+import { completionStatuses } from '../../lib/verbs/constants.js';
+import { CompletionRecord } from '../../lib/verbs/layout.js';
+
+describe('RdmaError', () => {
+  it('has the fields of Node’s system errors', () => {
+    const error = RdmaError.fromErrno('ibv_reg_mr', 12, { device: 'rxe0' }, 'Do this');
+    expect(error).toBeInstanceOf(Error);
+    expect(error).toMatchObject({
+      name: 'RdmaError',
+      code: 'ENOMEM',
+      errno: -12,
+      syscall: 'ibv_reg_mr',
+      device: 'rxe0',
+    });
+    expect(error.message).toBe('ibv_reg_mr: ENOMEM: not enough memory (device rxe0). Do this');
+    expect(error.stack).toContain('RdmaError: ibv_reg_mr');
+  });
+
+  it.each([95, 38, 93])('is one class for what is not offered, also by errno %i', (errno) => {
+    expect(RdmaError.fromErrno('ibv_alloc_dm', errno)).toMatchObject({
+      code: 'ERR_RDMA_UNSUPPORTED',
+      errno: -errno,
+    });
+  });
+
+  it('is explained without losing anything', () => {
+    const error = RdmaError.fromErrno('ibv_post_send', 22);
+    error.posted = 3;
+    expect(explain(error, { qpn: 17 }, () => 'Because')).toMatchObject({
+      code: 'EINVAL',
+      posted: 3,
+      qpn: 17,
+      message: expect.stringMatching(/QP 17\)\. Because$/) as string,
+    });
+    const other = new TypeError('x');
+    expect(explain(other, {})).toBe(other);
+  });
+});
+
+describe('the advice on memory', () => {
+  it('tells the request, and the limit or that there is none', () => {
+    expect(memlockAdvice(12345)).toMatch(
+      /^12345 bytes were to be pinned, and RLIMIT_MEMLOCK is (unlimited|\d+ bytes)/,
+    );
+  });
+});
+
+describe('a failed completion', () => {
+  function record(status: number, id: bigint, qpNum: number, vendorError: number): ArrayBuffer {
+    const bytes = new ArrayBuffer(CompletionRecord.size);
+    const view = new DataView(bytes);
+    view.setUint32(CompletionRecord.id, Number(id & 0xffffffffn), true);
+    view.setUint32(CompletionRecord.idHigh, Number(id >> 32n), true);
+    view.setUint8(CompletionRecord.status, status);
+    view.setUint8(CompletionRecord.opcode, 77);
+    view.setUint32(CompletionRecord.byteLength, vendorError, true);
+    view.setUint32(CompletionRecord.qpNum, qpNum, true);
+    return bytes;
+  }
+
+  it.each(completionStatuses.map((status, number) => [status, number] as const).slice(1))(
+    '%s says what it means, and shows nothing that is not valid',
+    (status, number) => {
+      const completion = new CompletionReader(record(number, (7n << 32n) | 9n, 17, 0x81)).read(0);
+      expect(Object.keys(completion).sort()).toEqual(['error', 'qpNum', 'status', 'wrId']);
+      expect(completion).toMatchObject({ status, wrId: (7n << 32n) | 9n, qpNum: 17 });
+      expect(completion.error).toBeInstanceOf(WorkCompletionError);
+      expect(completion.error).toMatchObject({
+        name: 'WorkCompletionError',
+        code: 'ERR_RDMA_COMPLETION',
+        vendorError: 0x81,
+        qpn: 17,
+      });
+      expect(completion.error!.message).toMatch(
+        /^work request 30064771081 on QP 17 failed with \w+, vendor error 0x81: .{10}/,
+      );
+    },
+  );
+
+  it('is the cause of what is flushed after it, on its queue pair only', () => {
+    const records = record(10, 1n, 17, 0);
+    const reader = new CompletionReader(records);
+    const first = reader.read(0).error;
+    const bytes = new Uint8Array(records);
+    bytes.set(new Uint8Array(record(5, 2n, 17, 0)));
+    const flushed = reader.read(0).error!;
+    expect(flushed.cause).toBe(first);
+    expect(flushed.message).toMatch(/First failed: work request 1 with remAccessErr/);
+    bytes.set(new Uint8Array(record(5, 3n, 18, 0)));
+    expect(reader.read(0).error!.cause).toBeUndefined();
+    reader.forget(17);
+    bytes.set(new Uint8Array(record(5, 4n, 17, 0)));
+    expect(reader.read(0).error!.cause).toBeUndefined();
+  });
+});
+
+describe('native calls with wrong arguments', () => {
+  const addon = native();
+
+  it.each([undefined, null, 5, {}, [], Symbol('x')])('openDevice(%o) is a TypeError', (value) => {
+    expect(() => addon.openDevice(value as string)).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_ARG_TYPE' }) as Error,
+    );
+  });
+
+  it('openDevice of no device says ENODEV', () => {
+    expect(() => addon.openDevice('none')).toThrow(
+      expect.objectContaining({ code: 'ENODEV', syscall: 'ibv_open_device' }) as Error,
+    );
+  });
+
+  it('setCallbacks takes functions only', () => {
+    expect(() => addon.setCallbacks(1 as never, 2 as never, 3 as never)).toThrow(TypeError);
+  });
+});
