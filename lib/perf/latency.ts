@@ -22,7 +22,7 @@ export interface Latency {
 
 /** `enum ibv_wc_opcode`: receives have this bit. */
 const RECEIVE = 128;
-/** Rounds that are made however long they take. */
+/** Rounds that are counted however long they take. */
 const leastRounds = 3;
 
 /**
@@ -38,20 +38,29 @@ export async function measureSendLatency(pair: EndpointPair, options: LatencyOpt
   const regions = await Promise.all([pair.a, pair.b].map((end) => end.pd.regMr(2 * size)));
   const [a, b] = [pair.a, pair.b].map((end, i) => new Player(end, regions[i], size)) as [Player, Player];
 
-  pingPong(a, b, warmUp, stallTimeout);
-  const samples = pingPong(a, b, duration, stallTimeout);
+  pingPong(a, b, { duration: warmUp, least: 1, stallTimeout });
+  const samples = pingPong(a, b, { duration, least: leastRounds, stallTimeout });
 
   for (const region of regions) region.close();
   return { size, rounds: samples.length, microseconds: summarize(samples) };
 }
 
-/** Plays for so many milliseconds; returns half of each round trip in microseconds. Nothing is left outstanding. */
-function pingPong(a: Player, b: Player, duration: number, stallTimeout: number): number[] {
+interface Play {
+  /** In milliseconds. */
+  duration: number;
+  /** Rounds at the least. */
+  least: number;
+  /** In milliseconds. */
+  stallTimeout: number;
+}
+
+/** Plays, and returns half of each round trip in microseconds. Nothing is left outstanding. */
+function pingPong(a: Player, b: Player, { duration, least, stallTimeout }: Play): number[] {
   const samples: number[] = [];
   const start = performance.now();
   let posted = start;
   for (let last = false; !last;) {
-    last = posted - start >= duration && samples.length + 1 >= leastRounds;
+    last = posted - start >= duration && samples.length + 1 >= least;
     b.receive();
     a.receive();
     a.send();
