@@ -75,6 +75,11 @@ void AddonData::CloseAll() {
       if (resource->drives_dma() == dma && resource->Close() == 0) resource->OnClosed();
     }
   }
+  // What could not be destroyed is left to the end of the process: its destructor would run without an
+  // environment.
+  for (auto& resource : resources) {
+    if (!resource->closed()) new std::shared_ptr<Resource>(std::move(resource));
+  }
 }
 
 }  // namespace node_rdma

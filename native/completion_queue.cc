@@ -18,7 +18,9 @@ CompletionQueue::CompletionQueue(AddonData& addon, std::shared_ptr<Context> cont
       context_(std::move(context)),
       verbs_(verbs),
       records_(std::move(records)),
-      record_count_(static_cast<uint32_t>(records_->length() / sizeof(CompletionRecord))) {}
+      counters_(reinterpret_cast<CompletionCounters*>(records_->data())),
+      record_count_(static_cast<uint32_t>((records_->length() - sizeof(CompletionCounters)) /
+                                          sizeof(CompletionRecord))) {}
 
 std::shared_ptr<CompletionQueue> CompletionQueue::Create(AddonData& addon, std::shared_ptr<Context> context,
                                                          uint32_t entries, uint32_t vector, int* error) {
@@ -26,7 +28,8 @@ std::shared_ptr<CompletionQueue> CompletionQueue::Create(AddonData& addon, std::
     *error = EINVAL;
     return nullptr;
   }
-  auto records = Memory::Allocate(std::min(entries, kMostRecords) * sizeof(CompletionRecord), 0, error);
+  auto records = Memory::Allocate(
+      sizeof(CompletionCounters) + std::min(entries, kMostRecords) * sizeof(CompletionRecord), 0, error);
   if (!records) return nullptr;
   errno = 0;
   ibv_cq* verbs =
@@ -38,10 +41,16 @@ std::shared_ptr<CompletionQueue> CompletionQueue::Create(AddonData& addon, std::
 
 int CompletionQueue::Destroy() { return ErrorOfResult(ibv_destroy_cq(verbs_)); }
 
+void CompletionQueue::ReleaseAbandoned(uint32_t most) {
+  const uint32_t count = std::min(most, abandoned_);
+  abandoned_ -= count;
+  Release(count);
+}
+
 int CompletionQueue::Poll(uint32_t limit) {
   constexpr uint32_t kChunk = 32;
   ibv_wc completions[kChunk];
-  auto* record = reinterpret_cast<CompletionRecord*>(records_->data());
+  auto* record = reinterpret_cast<CompletionRecord*>(records_->data() + sizeof(CompletionCounters));
   limit = std::min(limit, record_count_);
   uint32_t taken = 0;
   while (taken < limit) {
@@ -51,7 +60,10 @@ int CompletionQueue::Poll(uint32_t limit) {
     for (int i = 0; i < count; ++i) {
       const ibv_wc& wc = completions[i];
       WorkQueue* queue = addon_.queues.Find(static_cast<uint32_t>(wc.wr_id >> 32));
-      if (!queue) continue;
+      if (!queue) {
+        ReleaseAbandoned(1);
+        continue;
+      }
       const uint64_t id = queue->End(wc.wr_id);
       record->id = static_cast<uint32_t>(id);
       record->id_high = static_cast<uint32_t>(id >> 32);
@@ -70,7 +82,10 @@ int CompletionQueue::Poll(uint32_t limit) {
       ++record;
       ++taken;
     }
-    if (static_cast<uint32_t>(count) < room) break;
+    if (static_cast<uint32_t>(count) < room) {
+      ReleaseAbandoned(abandoned_);  // the queue is empty: there is none left in it
+      break;
+    }
   }
   return static_cast<int>(taken);
 }

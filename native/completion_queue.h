@@ -30,6 +30,18 @@ class CompletionQueue final : public Resource {
   int Poll(uint32_t limit);
 
   ibv_cq* verbs() const { return verbs_; }
+
+  // Entries that no outstanding request may yet take. Posting stops when there are none: an overflow would
+  // lose completions.
+  uint32_t room() const {
+    const uint32_t entries = static_cast<uint32_t>(verbs_->cqe);
+    return entries > counters_->outstanding ? entries - counters_->outstanding : 0;
+  }
+  void Reserve(uint32_t requests) { counters_->outstanding += requests; }
+  void Release(uint32_t requests) { counters_->outstanding -= requests; }
+  // Requests of a queue pair that is gone: some devices leave their completions in the queue, where they take
+  // entries until they are polled and dropped.
+  void Abandon(uint32_t requests) { abandoned_ += requests; }
   const std::shared_ptr<Context>& context() const { return context_; }
   const std::shared_ptr<Memory>& records() const { return records_; }
   uint32_t record_count() const { return record_count_; }
@@ -38,6 +50,8 @@ class CompletionQueue final : public Resource {
   int Destroy() override;
 
  private:
+  void ReleaseAbandoned(uint32_t most);
+
   CompletionQueue(AddonData& addon, std::shared_ptr<Context> context, ibv_cq* verbs,
                   std::shared_ptr<Memory> records);
 
@@ -45,6 +59,8 @@ class CompletionQueue final : public Resource {
   std::shared_ptr<Context> context_;
   ibv_cq* verbs_;
   std::shared_ptr<Memory> records_;
+  CompletionCounters* counters_;
+  uint32_t abandoned_ = 0;
   uint32_t record_count_;
 };
 

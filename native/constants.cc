@@ -193,6 +193,10 @@ Napi::Value HeaderConstants(const Napi::CallbackInfo& info) {
   put("posted", offsetof(QueueCounters, posted));
   put("ended", offsetof(QueueCounters, ended));
 
+  open("completionCounters");
+  put("size", sizeof(CompletionCounters));
+  put("outstanding", offsetof(CompletionCounters, outstanding));
+
   open("other");
   put("inlineArea", kInlineArea);
   put("qpAttributeWords", kQpAttributeWords);

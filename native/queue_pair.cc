@@ -61,9 +61,11 @@ std::string Text(uint64_t number) { return std::to_string(number); }
 QueuePair::QueuePair(AddonData& addon, std::shared_ptr<ProtectionDomain> domain,
                      std::shared_ptr<CompletionQueue> send_cq, std::shared_ptr<CompletionQueue> receive_cq,
                      ibv_qp* verbs, const ibv_qp_cap& cap)
-    : Resource(addon.registry, {domain, std::move(send_cq), std::move(receive_cq)}),
+    : Resource(addon.registry, {domain, send_cq, receive_cq}),
       addon_(addon),
       domain_(std::move(domain)),
+      send_cq_(std::move(send_cq)),
+      receive_cq_(std::move(receive_cq)),
       verbs_(verbs),
       cap_(cap) {}
 
@@ -111,9 +113,9 @@ int QueuePair::Prepare(uint32_t most_descriptors) {
   int error = 0;
   memory_ = Memory::Allocate(size, 0, &error);
   if (!memory_) return error;
-  send_queue_.emplace(addon_, this, true, cap_.max_send_wr, cap_.max_send_sge,
+  send_queue_.emplace(addon_, this, true, cap_.max_send_wr, cap_.max_send_sge, *send_cq_,
                       At<QueueCounters>(send_layout_.counters));
-  receive_queue_.emplace(addon_, this, false, cap_.max_recv_wr, cap_.max_recv_sge,
+  receive_queue_.emplace(addon_, this, false, cap_.max_recv_wr, cap_.max_recv_sge, *receive_cq_,
                          At<QueueCounters>(receive_layout_.counters));
   return send_queue_->has_slot() && receive_queue_->has_slot() ? 0 : ENOSPC;
 }

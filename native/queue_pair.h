@@ -97,6 +97,8 @@ class QueuePair final : public Resource {
 
   AddonData& addon_;
   std::shared_ptr<ProtectionDomain> domain_;
+  std::shared_ptr<CompletionQueue> send_cq_;
+  std::shared_ptr<CompletionQueue> receive_cq_;
   ibv_qp* verbs_;
   ibv_qp_cap cap_;
   ibv_qp_state state_ = IBV_QPS_RESET;

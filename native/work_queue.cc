@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <bit>
 
+#include "completion_queue.h"
 #include "memory_region.h"
 
 namespace node_rdma {
 
 WorkQueue::WorkQueue(AddonData& addon, QueuePair* owner, bool sends, uint32_t capacity, uint32_t max_sge,
-                     QueueCounters* counters)
+                     CompletionQueue& completions, QueueCounters* counters)
     : addon_(addon),
+      completions_(completions),
       owner_(owner),
       sends_(sends),
       capacity_(capacity),
@@ -25,7 +27,10 @@ WorkQueue::~WorkQueue() {
   if (slot_ != 0) addon_.queues.Remove(slot_);
 }
 
+uint32_t WorkQueue::free() const { return std::min(capacity_ - outstanding(), completions_.room()); }
+
 void WorkQueue::Commit(uint32_t count) {
+  completions_.Reserve(count);
   for (uint32_t i = 0; i < count; ++i, ++posted_) {
     uint32_t place = posted_ & mask_;
     for (uint32_t k = 0; k < region_counts_[place]; ++k) {
@@ -41,12 +46,14 @@ uint64_t WorkQueue::End(uint64_t wr_id) {
   // A position that is not outstanding can only come from a broken provider; it must not run the counter
   // away.
   if (position - ended_ >= outstanding()) return id;
+  completions_.Release(position + 1 - ended_);
   while (ended_ != position + 1) EndOne();
   counters_->ended = ended_;
   return id;
 }
 
 void WorkQueue::EndAll() {
+  completions_.Abandon(outstanding());
   while (ended_ != posted_) EndOne();
   counters_->ended = ended_;
 }

@@ -8,6 +8,7 @@
 
 namespace node_rdma {
 
+class CompletionQueue;
 class MemoryRegion;
 class QueuePair;
 
@@ -17,9 +18,9 @@ class QueuePair;
 // completion ends its own request and all before it (those were not signalled).
 class WorkQueue {
  public:
-  // `capacity`: max_send_wr or max_recv_wr as verbs has granted it.
+  // `capacity`: max_send_wr or max_recv_wr as verbs has granted it. `completions` must outlive the queue.
   WorkQueue(AddonData& addon, QueuePair* owner, bool sends, uint32_t capacity, uint32_t max_sge,
-            QueueCounters* counters);
+            CompletionQueue& completions, QueueCounters* counters);
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
   ~WorkQueue();
@@ -29,7 +30,8 @@ class WorkQueue {
   bool sends() const { return sends_; }
   uint32_t capacity() const { return capacity_; }
   uint32_t outstanding() const { return posted_ - ended_; }
-  uint32_t free() const { return capacity_ - outstanding(); }
+  // Requests that can be posted: neither the queue nor its completion queue may overflow.
+  uint32_t free() const;
 
   // Notes request `ahead` places after those already posted; nothing counts until Commit().
   uint64_t Prepare(uint32_t ahead, uint64_t id) {
@@ -54,6 +56,7 @@ class WorkQueue {
   void EndOne();
 
   AddonData& addon_;
+  CompletionQueue& completions_;
   QueuePair* owner_;
   bool sends_;
   uint32_t capacity_;

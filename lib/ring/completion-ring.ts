@@ -1,6 +1,6 @@
 import type { CompletionQueue } from '../verbs/completion-queue.js';
 import type { WorkCompletion } from '../verbs/work-completion.js';
-import { CompletionRecord } from '../verbs/layout.js';
+import { CompletionCounters, CompletionRecord } from '../verbs/layout.js';
 
 const WORDS = CompletionRecord.size / 4;
 
@@ -16,8 +16,8 @@ export class CompletionRing {
 
   constructor(queue: CompletionQueue) {
     this.#queue = queue;
-    this.#words = new Uint32Array(queue.native.records);
-    this.#bytes = new Uint8Array(queue.native.records);
+    this.#words = new Uint32Array(queue.native.records, CompletionCounters.size);
+    this.#bytes = new Uint8Array(queue.native.records, CompletionCounters.size);
     this.#poll = queue.native.poll;
   }
 

@@ -1,5 +1,5 @@
 import type { Context } from './context.js';
-import { CompletionRecord } from './layout.js';
+import { CompletionCounters, CompletionRecord } from './layout.js';
 import type { NativeCompletionQueue } from './native.js';
 import { Resource } from './resource.js';
 import { integer } from './validate.js';
@@ -20,6 +20,7 @@ export class CompletionQueue extends Resource {
   /** @internal */
   readonly native: NativeCompletionQueue;
   readonly #reader: CompletionReader;
+  readonly #counters: Uint32Array;
 
   /** @internal */
   constructor(native: NativeCompletionQueue, context: Context) {
@@ -28,6 +29,7 @@ export class CompletionQueue extends Resource {
     this.context = context;
     this.cqe = native.cqe;
     this.#reader = new CompletionReader(native.records);
+    this.#counters = new Uint32Array(native.records, 0, CompletionCounters.size / 4);
   }
 
   get label(): string {
@@ -36,7 +38,15 @@ export class CompletionQueue extends Resource {
 
   /** The most completions that one poll returns. */
   get batch(): number {
-    return this.native.records.byteLength / CompletionRecord.size;
+    return (this.native.records.byteLength - CompletionCounters.size) / CompletionRecord.size;
+  }
+
+  /**
+   * Entries that no outstanding request may yet take. Posting stops when there are none, since an overflow would lose
+   * completions; each request that is posted takes one until it has ended, whether it is signalled or not.
+   */
+  get room(): number {
+    return Math.max(this.cqe - this.#counters[CompletionCounters.outstanding / 4]!, 0);
   }
 
   /**

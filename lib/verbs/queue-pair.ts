@@ -343,7 +343,9 @@ export class QueuePair extends Resource {
    */
   postSend(requests: SendRequest | readonly SendRequest[]): void {
     const list = Array.isArray(requests) ? (requests as readonly SendRequest[]) : [requests as SendRequest];
-    this.#post(this.sendQueue, 'send', list, (place, request) => this.#sendWriter.writeSend(place, request));
+    this.#post(this.sendQueue, this.sendCq, 'send', list, (place, request) =>
+      this.#sendWriter.writeSend(place, request),
+    );
   }
 
   /**
@@ -355,23 +357,28 @@ export class QueuePair extends Resource {
     const list = Array.isArray(requests)
       ? (requests as readonly ReceiveRequest[])
       : [requests as ReceiveRequest];
-    this.#post(this.receiveQueue, 'receive', list, (place, request) =>
+    this.#post(this.receiveQueue, this.recvCq, 'receive', list, (place, request) =>
       this.#receiveWriter.writeReceive(place, request),
     );
   }
 
   #post<T>(
     queue: DescriptorQueue,
+    cq: CompletionQueue,
     name: string,
     requests: readonly T[],
     write: (place: number, request: T) => void,
   ): void {
     if (this.closed) throw new RdmaError('ERR_RDMA_CLOSED', `${this.label} is closed`, { qpn: this.qpNum });
-    if (requests.length > queue.free) {
+    if (requests.length > queue.free || requests.length > cq.room) {
+      const which =
+        requests.length > queue.free
+          ? `the ${name} queue of ${this.label} has room for ${queue.free} of ${queue.layout.capacity}`
+          : `${cq.label} has room for ${cq.room} of ${cq.cqe} completions`;
       throw new RdmaError(
         'ERR_RDMA_QUEUE_FULL',
-        `${requests.length} requests do not fit: the ${name} queue of ${this.label} has room for ${queue.free} of ${queue.layout.capacity}. ` +
-          'Poll completions first; requests without a completion of their own count until a later one completes.',
+        `${requests.length} requests do not fit: ${which}. Poll completions first. Requests without a completion of ` +
+          'their own count until a later one completes, so signal some: one in each length of the shorter queue at least.',
         { qpn: this.qpNum, syscall: name === 'send' ? 'ibv_post_send' : 'ibv_post_recv' },
       );
     }

@@ -6,7 +6,7 @@ import {
   type CompletionStatus,
 } from './constants.js';
 import { WorkCompletionError } from './errors.js';
-import { CompletionRecord } from './layout.js';
+import { CompletionCounters, CompletionRecord } from './layout.js';
 
 /**
  * The end of a work request (`struct ibv_wc`). Of one that failed only `wrId`, `status`, `qpNum` and `error` are
@@ -81,8 +81,8 @@ export class CompletionReader {
   readonly #failures = new Map<number, WorkCompletionError>();
 
   constructor(records: ArrayBuffer) {
-    this.#bytes = new Uint8Array(records);
-    this.#words = new Uint32Array(records);
+    this.#bytes = new Uint8Array(records, CompletionCounters.size);
+    this.#words = new Uint32Array(records, CompletionCounters.size);
   }
 
   read(index: number): WorkCompletion {

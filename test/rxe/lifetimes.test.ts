@@ -140,6 +140,52 @@ describe('a completion queue', () => {
   });
 });
 
+describe('a completion queue that is small', () => {
+  it('is never overrun, though every request without a completion of its own fails', async () => {
+    const { a, b } = await connectedPair({ cqe: 16, connect: { retryCnt: 1 } });
+    const { cqe } = a.cq;
+    expect(cqe).toBeLessThan(a.qp.sendQueue.free);
+    expect(a.cq.room).toBe(cqe);
+    const remote = b.mr.remote();
+    b.context.close({ cascade: true });
+    const write = (wrId: number) => ({
+      wrId,
+      opcode: 'rdmaWrite' as const,
+      sge: { mr: a.mr, length: 4 },
+      remote,
+      signaled: false,
+    });
+    a.qp.postSend(Array.from({ length: cqe }, (_, i) => write(i)));
+    expect(a.cq.room).toBe(0);
+    expect(() => a.qp.postSend(write(99))).toThrow(
+      expect.objectContaining({
+        code: 'ERR_RDMA_QUEUE_FULL',
+        message: expect.stringMatching(/completion queue .* has room for 0 of/) as string,
+      }) as Error,
+    );
+    const ring = new SendRing(a.qp);
+    ring.rdmaWrite(100, a.mr, 0, 4, remote, 0);
+    expect(ring.post()).toBe(0);
+    const all = await completions(a.cq, cqe);
+    expect(all.map((one) => Number(one.wrId))).toEqual(Array.from({ length: cqe }, (_, i) => i));
+    expect(all.map((one) => one.status)).toEqual([
+      'retryExcErr',
+      ...Array<string>(cqe - 1).fill('wrFlushErr'),
+    ]);
+    expect(a.cq.room).toBe(cqe);
+  });
+
+  it('has its room again when a queue pair is closed and what it left is polled', async () => {
+    const { b } = await connectedPair({ cqe: 16 });
+    b.qp.postRecv(Array.from({ length: b.cq.cqe }, () => ({ sge: { mr: b.mr, length: 8 } })));
+    expect(b.cq.room).toBe(0);
+    await b.qp.modify({ qpState: 'err' });
+    b.qp.close();
+    expect(b.cq.poll()).toEqual([]);
+    expect(b.cq.room).toBe(b.cq.cqe);
+  });
+});
+
 it('opens and closes hundreds of times without growing', () => {
   const rounds = (count: number) => {
     for (let i = 0; i < count; ++i) end(deviceA, { bytes: 1 << 20 }).context.close({ cascade: true });

@@ -4,7 +4,7 @@ import { memlockAdvice } from '../../lib/verbs/memlock.js';
 import { native } from '../../lib/verbs/native.js';
 import { CompletionReader } from '../../lib/verbs/work-completion.js';
 import { completionStatuses } from '../../lib/verbs/constants.js';
-import { CompletionRecord } from '../../lib/verbs/layout.js';
+import { CompletionCounters, CompletionRecord } from '../../lib/verbs/layout.js';
 
 describe('RdmaError', () => {
   it('has the fields of Node’s system errors', () => {
@@ -52,8 +52,8 @@ describe('the advice on memory', () => {
 
 describe('a failed completion', () => {
   function record(status: number, id: bigint, qpNum: number, vendorError: number): ArrayBuffer {
-    const bytes = new ArrayBuffer(CompletionRecord.size);
-    const view = new DataView(bytes);
+    const bytes = new ArrayBuffer(CompletionCounters.size + CompletionRecord.size);
+    const view = new DataView(bytes, CompletionCounters.size);
     view.setUint32(CompletionRecord.id, Number(id & 0xffffffffn), true);
     view.setUint32(CompletionRecord.idHigh, Number(id >> 32n), true);
     view.setUint8(CompletionRecord.status, status);

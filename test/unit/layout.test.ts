@@ -12,6 +12,7 @@ describe.each([
   ['scatterGatherElement', layout.ScatterGatherElement],
   ['completionRecord', completionRecord],
   ['queueCounters', layout.QueueCounters],
+  ['completionCounters', layout.CompletionCounters],
 ] as const)('%s', (name, offsets) => {
   it('has the offsets and the size of the C++ struct', () => {
     expect(offsets).toEqual(header[name]);
