@@ -11,7 +11,7 @@ import { JsonOutput, TextOutput, type Output } from './output.js';
 import { reportConnection, reportPlatform, reportPort, type Measurement } from './report.js';
 
 const KiB = 1024;
-const thorough = { sizes: [8, 256, 4 * KiB, 64 * KiB, 1024 * KiB], duration: 300, warmUp: 50 };
+const thorough = { sizes: [8, 256, 4 * KiB, 64 * KiB, 1024 * KiB], duration: 200, warmUp: 30 };
 const quick = { sizes: [8, 4 * KiB, 64 * KiB], duration: 50, warmUp: 20 };
 
 /**
