@@ -7,7 +7,7 @@ const root = `${import.meta.dirname}/../..`;
 const example = `${root}/examples/send-message.mjs`;
 
 it('the example sends its message', () => {
-  const output = execFileSync(process.execPath, [example], { encoding: 'utf8', timeout: 30_000 });
+  const output = execFileSync(process.execPath, [example], { encoding: 'utf8', timeout: 50_000 });
   expect(output).toBe('Hello from Node.js over RDMA\n');
 });
 
