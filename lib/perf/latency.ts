@@ -36,7 +36,7 @@ export async function measureSendLatency(pair: EndpointPair, options: LatencyOpt
   const size = integer('size', options.size, 1, context.queryPort(port).maxMsgSz);
   const { duration, warmUp, stallTimeout } = { ...defaultTiming, ...options };
   const regions = await Promise.all([pair.a, pair.b].map((end) => end.pd.regMr(2 * size)));
-  const [a, b] = [pair.a, pair.b].map((end, i) => new Player(end, regions[i], size)) as [Player, Player];
+  const [a, b] = [pair.a, pair.b].map((end, i) => new Player(end, regions[i]!, size)) as [Player, Player];
 
   pingPong(a, b, { duration: warmUp, least: 1, stallTimeout });
   const samples = pingPong(a, b, { duration, least: leastRounds, stallTimeout });

@@ -27,7 +27,7 @@ export function summarize(samples: readonly number[]): Summary {
 export function percentile(sorted: ArrayLike<number>, percent: number): number | null {
   if (sorted.length === 0) return null;
   const rank = Math.ceil((sorted.length * percent) / 100);
-  return sorted[Math.max(rank, 1) - 1];
+  return sorted[Math.max(rank, 1) - 1]!;
 }
 
 /** So much a second; null where no time has passed. */

@@ -40,7 +40,7 @@ test('a prebuild that does not fit this system is not kept', async () => {
   const project = copyOf(inject('project'));
   const folder = path.join(prebuilds(project), `linux-${process.arch}`);
   const [addon] = readdirSync(folder).filter((name) => name.endsWith('.node'));
-  writeFileSync(path.join(folder, addon), 'not a shared object');
+  writeFileSync(path.join(folder, addon!), 'not a shared object');
   const { status, stderr } = await rebuild(project, {
     PATH: pathWith(inject('workspace'), 'node', 'npm', 'sh'),
   });

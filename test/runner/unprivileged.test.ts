@@ -91,7 +91,7 @@ const allowsNamespaces =
 
 async function run(argv: string[]): Promise<{ status: number | null; stdout: string; stderr: string }> {
   const [command, ...args] = [...dropPrivileges, ...argv];
-  const child = spawn(command, args, {
+  const child = spawn(command!, args, {
     cwd: place,
     env: {
       PATH: process.env.PATH,

@@ -43,7 +43,7 @@ describe('GuardedMemory', () => {
     const { buffer, memory } = prepared();
     memory.expect(payload);
     buffer.set(payload, guard);
-    buffer[at] ^= 1;
+    buffer[at]! ^= 1;
     expect(() => memory.verify('WRITE')).toThrow(
       new RegExp(`^WRITE: wrong data in the target: byte ${named} of the payload is 0x`),
     );

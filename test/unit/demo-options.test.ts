@@ -6,7 +6,7 @@ import { addDemoCommand } from '../../lib/cli/demo.js';
 function parse(...args: string[]): Record<string, unknown> {
   const program = new Command().exitOverride().configureOutput({ writeErr: () => {} });
   addDemoCommand(program);
-  const demo = program.commands[0].action(() => {});
+  const demo = program.commands[0]!.action(() => {});
   program.parse(['demo', ...args], { from: 'user' });
   return demo.opts();
 }

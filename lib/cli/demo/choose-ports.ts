@@ -30,7 +30,8 @@ export function choosePorts(
       `a connection has two ends, and ${named.length} devices are named`,
     );
   }
-  if (named.length > 0) return openBoth(named[0], named[1] ?? named[0], 'as asked for');
+  const [a, b = a] = named;
+  if (a !== undefined && b !== undefined) return openBoth(a, b, 'as asked for');
   if (wiredA && wiredB) return openBoth(wiredA, wiredB, 'two devices on the wire of this Soft-RoCE machine');
   return openFirst();
 }

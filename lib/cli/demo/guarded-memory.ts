@@ -54,8 +54,8 @@ export class GuardedMemory {
     if (buffer.equals(this.#expected)) return;
     const at = firstDifference(buffer, this.#expected)!;
     throw new Error(
-      `${operation}: wrong data in ${this.#label}: byte ${at - guard} of the payload is ${hex(buffer[at])}, ` +
-        `not ${hex(this.#expected[at])} (a negative number is in the guard before it)`,
+      `${operation}: wrong data in ${this.#label}: byte ${at - guard} of the payload is ${hex(buffer[at]!)}, ` +
+        `not ${hex(this.#expected[at]!)} (a negative number is in the guard before it)`,
     );
   }
 }
