@@ -29,7 +29,7 @@ describe('a peer that refuses', () => {
     const { a, b } = await connectedPair();
     const before = Buffer.from(b.mr.buffer);
     a.mr.buffer.fill(0xaa);
-    a.qp.postSend({ wrId: 3, opcode: 'rdmaWrite', sge: { mr: a.mr, length: 8 }, remote: remote(b as never) });
+    a.qp.postSend({ wrId: 3, opcode: 'rdmaWrite', sge: { mr: a.mr, length: 8 }, remote: remote(b) });
     const error = failure((await completions(a.cq))[0]);
     expect(error).toMatchObject({
       status: 'remAccessErr',

@@ -200,7 +200,7 @@ it('keeps what hangs on a context although nothing else does', async () => {
   const { a, b } = await connectedPair();
   const weak = new WeakRef(b.qp);
   const remote = b.mr.remote();
-  (b as Partial<typeof b>).qp = undefined as never;
+  (b as Partial<typeof b>).qp = undefined;
   for (let i = 0; i < 5; ++i) {
     globalThis.gc?.();
     await new Promise((resolve) => setImmediate(resolve));
