@@ -28,7 +28,10 @@ export {
   type GidSelection,
 } from './verbs/gid.js';
 export { ProtectionDomain, type MemorySource } from './verbs/protection-domain.js';
-export { MemoryRegion, RemoteRegion, type RegisterOptions } from './verbs/memory-region.js';
+export { AddressHandle } from './verbs/address-handle.js';
+export { SharedReceiveQueue, type SharedReceiveQueueOptions } from './verbs/shared-receive-queue.js';
+export { GRH_BYTES, parseGrh, type GlobalRoutingHeader } from './verbs/grh.js';
+export { MemoryRegion, MemorySlice, RemoteRegion, type RegisterOptions } from './verbs/memory-region.js';
 export { CompletionQueue, type CompletionQueueOptions } from './verbs/completion-queue.js';
 export { type WorkCompletion } from './verbs/work-completion.js';
 export {
@@ -42,7 +45,13 @@ export {
   type QueuePairAttributes,
   type QueuePairState,
 } from './verbs/queue-pair-attributes.js';
-export { type ReceiveRequest, type RemoteTarget, type SendRequest, type Sge } from './verbs/work-request.js';
+export {
+  type DatagramTarget,
+  type ReceiveRequest,
+  type RemoteTarget,
+  type SendRequest,
+  type Sge,
+} from './verbs/work-request.js';
 export { Resource, type CloseOptions } from './verbs/resource.js';
 export { SendRing } from './ring/send-ring.js';
 export { ReceiveRing } from './ring/receive-ring.js';

@@ -2,12 +2,14 @@
 #include <napi.h>
 
 #include "addon_data.h"
+#include "address_handle.h"
 #include "completion_queue.h"
 #include "constants.h"
 #include "context.h"
 #include "memory_region.h"
 #include "protection_domain.h"
 #include "queue_pair.h"
+#include "shared_receive_queue.h"
 #include "util/arguments.h"
 
 namespace node_rdma {
@@ -36,6 +38,8 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   MemoryRegionWrap::Define(env);
   CompletionQueueWrap::Define(env);
   QueuePairWrap::Define(env);
+  SharedReceiveQueueWrap::Define(env);
+  AddressHandleWrap::Define(env);
   exports.Set("setCallbacks", Napi::Function::New<SetCallbacks>(env, "setCallbacks"));
   exports.Set("deviceList", Napi::Function::New<DeviceList>(env, "deviceList"));
   exports.Set("openDevice", Napi::Function::New<OpenDevice>(env, "openDevice"));

@@ -13,11 +13,21 @@
 
 namespace node_rdma {
 
+class AddressHandle;
 class MemoryRegion;
 class WorkQueue;
 
 // The classes that JavaScript sees, by their place in AddonData::constructors.
-enum class Kind : size_t { kContext, kProtectionDomain, kMemoryRegion, kCompletionQueue, kQueuePair, kCount };
+enum class Kind : size_t {
+  kContext,
+  kProtectionDomain,
+  kMemoryRegion,
+  kCompletionQueue,
+  kQueuePair,
+  kSharedReceiveQueue,
+  kAddressHandle,
+  kCount
+};
 
 // What belongs to one environment (the main thread, or a worker). No JavaScript state lives anywhere else.
 class AddonData {
@@ -50,6 +60,7 @@ class AddonData {
   Napi::FunctionReference on_leak;           // (kind) => void
 
   SlotTable<MemoryRegion, 24> regions;
+  SlotTable<AddressHandle, 24> address_handles;
   SlotTable<WorkQueue, 20> queues;
 
   // Room for one chain of work requests, shared by all queues of the environment.

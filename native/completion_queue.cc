@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "queue_pair.h"
 #include "util/verbs_error.h"
 #include "work_queue.h"
 
@@ -78,7 +77,7 @@ int CompletionQueue::Poll(uint32_t limit) {
       record->service_level = wc.sl;
       record->pkey_index = wc.pkey_index;
       record->source_lid = wc.slid;
-      if (wc.status != IBV_WC_SUCCESS) queue->owner()->NoteFailure();
+      if (wc.status != IBV_WC_SUCCESS) queue->NoteFailure();
       ++record;
       ++taken;
     }

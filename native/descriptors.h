@@ -30,9 +30,9 @@ struct SendDescriptor {
   uint8_t reserved0;
   uint32_t id;  // with id_high, comes back in the completion
   ScatterGatherElement sge;
-  uint32_t imm_data;  // or the rkey to invalidate
-  uint32_t rkey;
-  uint64_t remote_address;
+  uint32_t imm_data;        // or the rkey to invalidate
+  uint32_t rkey;            // in a datagram, the address handle
+  uint64_t remote_address;  // in a datagram, the queue pair in the low half and its Q_Key in the high half
   uint64_t compare_add;
   uint64_t swap;
   uint32_t id_high;

@@ -1,7 +1,9 @@
 #include "protection_domain.h"
 
+#include "address_handle.h"
 #include "memory_region.h"
 #include "queue_pair.h"
+#include "shared_receive_queue.h"
 #include "util/verbs_error.h"
 
 namespace node_rdma {
@@ -22,6 +24,9 @@ void ProtectionDomainWrap::Define(Napi::Env env) {
                         InstanceMethod("regMr", &ProtectionDomainWrap::RegMr),
                         InstanceMethod("regMrSync", &ProtectionDomainWrap::RegMrSync),
                         InstanceMethod("createQp", &ProtectionDomainWrap::CreateQp),
+                        InstanceMethod("createSrq", &ProtectionDomainWrap::CreateSrq),
+                        InstanceMethod("createAh", &ProtectionDomainWrap::CreateAh),
+                        InstanceMethod("createAhSync", &ProtectionDomainWrap::CreateAhSync),
                     });
 }
 
@@ -41,6 +46,24 @@ Napi::Value ProtectionDomainWrap::CreateQp(const Napi::CallbackInfo& info) {
   auto domain = Open(info.Env());
   if (!domain) return {};
   return CreateQueuePair(info, std::move(domain));
+}
+
+Napi::Value ProtectionDomainWrap::CreateSrq(const Napi::CallbackInfo& info) {
+  auto domain = Open(info.Env());
+  if (!domain) return {};
+  return CreateSharedReceiveQueue(info, std::move(domain));
+}
+
+Napi::Value ProtectionDomainWrap::CreateAh(const Napi::CallbackInfo& info) {
+  auto domain = Open(info.Env());
+  if (!domain) return {};
+  return CreateAddressHandle(info, std::move(domain), /*sync=*/false);
+}
+
+Napi::Value ProtectionDomainWrap::CreateAhSync(const Napi::CallbackInfo& info) {
+  auto domain = Open(info.Env());
+  if (!domain) return {};
+  return CreateAddressHandle(info, std::move(domain), /*sync=*/true);
 }
 
 }  // namespace node_rdma

@@ -44,6 +44,9 @@ class ProtectionDomainWrap final : public Wrap<ProtectionDomainWrap, ProtectionD
   Napi::Value RegMr(const Napi::CallbackInfo& info);
   Napi::Value RegMrSync(const Napi::CallbackInfo& info);
   Napi::Value CreateQp(const Napi::CallbackInfo& info);
+  Napi::Value CreateSrq(const Napi::CallbackInfo& info);
+  Napi::Value CreateAh(const Napi::CallbackInfo& info);
+  Napi::Value CreateAhSync(const Napi::CallbackInfo& info);
 };
 
 }  // namespace node_rdma

@@ -1,7 +1,6 @@
 #include "queue_pair_attributes.h"
 
 #include <cstring>
-#include <initializer_list>
 #include <type_traits>
 
 namespace node_rdma {
@@ -57,26 +56,30 @@ void VisitScalars(Attributes& a, Visit visit) {
 
 }  // namespace
 
-void UnpackQpAttributes(const uint32_t* words, ibv_qp_attr* attributes) {
-  auto take = [&words](auto& field) {
+void UnpackAddress(const uint32_t* words, ibv_ah_attr* address) {
+  VisitAddress(*address, [&words](auto& field) {
     field = static_cast<std::remove_reference_t<decltype(field)>>(*words++);
-  };
-  VisitScalars(*attributes, take);
-  for (ibv_ah_attr* ah : {&attributes->ah_attr, &attributes->alt_ah_attr}) {
-    VisitAddress(*ah, take);
-    std::memcpy(ah->grh.dgid.raw, words, sizeof ah->grh.dgid.raw);
-    words += sizeof ah->grh.dgid.raw / sizeof *words;
-  }
+  });
+  std::memcpy(address->grh.dgid.raw, words, sizeof address->grh.dgid.raw);
+}
+
+void PackAddress(const ibv_ah_attr& address, uint32_t* words) {
+  VisitAddress(address, [&words](const auto& field) { *words++ = static_cast<uint32_t>(field); });
+  std::memcpy(words, address.grh.dgid.raw, sizeof address.grh.dgid.raw);
+}
+
+void UnpackQpAttributes(const uint32_t* words, ibv_qp_attr* attributes) {
+  VisitScalars(*attributes, [&words](auto& field) {
+    field = static_cast<std::remove_reference_t<decltype(field)>>(*words++);
+  });
+  UnpackAddress(words, &attributes->ah_attr);
+  UnpackAddress(words + kAddressWords, &attributes->alt_ah_attr);
 }
 
 void PackQpAttributes(const ibv_qp_attr& attributes, uint32_t* words) {
-  auto put = [&words](const auto& field) { *words++ = static_cast<uint32_t>(field); };
-  VisitScalars(attributes, put);
-  for (const ibv_ah_attr* ah : {&attributes.ah_attr, &attributes.alt_ah_attr}) {
-    VisitAddress(*ah, put);
-    std::memcpy(words, ah->grh.dgid.raw, sizeof ah->grh.dgid.raw);
-    words += sizeof ah->grh.dgid.raw / sizeof *words;
-  }
+  VisitScalars(attributes, [&words](const auto& field) { *words++ = static_cast<uint32_t>(field); });
+  PackAddress(attributes.ah_attr, words);
+  PackAddress(attributes.alt_ah_attr, words + kAddressWords);
 }
 
 }  // namespace node_rdma

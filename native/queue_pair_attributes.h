@@ -12,6 +12,10 @@ namespace node_rdma {
 inline constexpr size_t kAddressWords = 14;
 inline constexpr size_t kQpAttributeWords = 28 + 2 * kAddressWords;
 
+// The kAddressWords words of one address vector.
+void UnpackAddress(const uint32_t* words, ibv_ah_attr* address);
+void PackAddress(const ibv_ah_attr& address, uint32_t* words);
+
 void UnpackQpAttributes(const uint32_t* words, ibv_qp_attr* attributes);
 void PackQpAttributes(const ibv_qp_attr& attributes, uint32_t* words);
 

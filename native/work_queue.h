@@ -8,57 +8,74 @@
 
 namespace node_rdma {
 
+class AddressHandle;
 class CompletionQueue;
 class MemoryRegion;
 class QueuePair;
 
-// The requests of one send or receive queue that the device has not finished. It gives each its wr_id, keeps
-// the caller's identifier and the memory regions that the request names, and so knows how much room the queue
-// has and which regions are in use. Requests of one queue end in the order in which they were posted: a
-// completion ends its own request and all before it (those were not signalled).
+// The requests of one queue that the device has not finished. It gives each its wr_id, keeps the caller's
+// identifier and what the request names (memory regions, an address handle), and so knows how much room the
+// queue has and what is in use.
+//
+// Requests of a queue pair's own queues end in the order in which they were posted: a completion ends its
+// request and all before it (those were not signalled). Those of a shared receive queue end in any order,
+// each by itself.
 class WorkQueue {
  public:
-  // `capacity`: max_send_wr or max_recv_wr as verbs has granted it. `completions` must outlive the queue.
-  WorkQueue(AddonData& addon, QueuePair* owner, bool sends, uint32_t capacity, uint32_t max_sge,
-            CompletionQueue& completions, QueueCounters* counters);
+  enum class Kind { kSend, kReceive, kSharedReceive };
+
+  // `owner` and `completions` are absent in a shared receive queue, and must outlive any other.
+  // `capacity`: max_wr as verbs has granted it.
+  WorkQueue(AddonData& addon, Kind kind, QueuePair* owner, CompletionQueue* completions, uint32_t capacity,
+            uint32_t max_sge, QueueCounters* counters);
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
   ~WorkQueue();
 
   bool has_slot() const { return slot_ != 0; }
-  QueuePair* owner() const { return owner_; }
-  bool sends() const { return sends_; }
-  uint32_t capacity() const { return capacity_; }
   uint32_t outstanding() const { return posted_ - ended_; }
   // Requests that can be posted: neither the queue nor its completion queue may overflow.
   uint32_t free() const;
 
   // Notes request `ahead` places after those already posted; nothing counts until Commit().
   uint64_t Prepare(uint32_t ahead, uint64_t id) {
-    uint32_t position = posted_ + ahead;
+    const uint32_t position = Position(ahead);
     ids_[position & mask_] = id;
     region_counts_[position & mask_] = 0;
+    if (!address_handles_.empty()) address_handles_[position & mask_] = 0;
     return static_cast<uint64_t>(slot_) << 32 | position;
   }
   void Name(uint32_t ahead, MrSlot region) {
-    uint32_t place = (posted_ + ahead) & mask_;
+    const uint32_t place = Position(ahead) & mask_;
     regions_[place * max_sge_ + region_counts_[place]++] = region;
+  }
+  void NameAddress(uint32_t ahead, uint32_t address_handle) {
+    if (address_handles_.empty()) address_handles_.resize(mask_ + 1);
+    address_handles_[Position(ahead) & mask_] = address_handle;
   }
   void Commit(uint32_t count);
 
-  // Ends the request of a completion, and those before it. Returns the caller's identifier.
+  // Ends the request of a completion. Returns the caller's identifier.
   uint64_t End(uint64_t wr_id);
 
-  // The device has let go of everything: its queue pair is destroyed.
+  // A request of this queue has failed.
+  void NoteFailure();
+
+  // The device has let go of everything: the queue is destroyed.
   void EndAll();
 
  private:
-  void EndOne();
+  bool shared() const { return kind_ == Kind::kSharedReceive; }
+  uint32_t Position(uint32_t ahead) const {
+    return shared() ? free_places_[free_places_.size() - 1 - ahead] : posted_ + ahead;
+  }
+  void Hold(uint32_t place);
+  void LetGo(uint32_t place);
 
   AddonData& addon_;
-  CompletionQueue& completions_;
+  Kind kind_;
   QueuePair* owner_;
-  bool sends_;
+  CompletionQueue* completions_;
   uint32_t capacity_;
   uint32_t max_sge_;
   uint32_t mask_;
@@ -69,6 +86,9 @@ class WorkQueue {
   std::vector<uint64_t> ids_;
   std::vector<uint8_t> region_counts_;
   std::vector<MrSlot> regions_;
+  std::vector<uint32_t> address_handles_;  // only where datagrams were sent
+  std::vector<uint32_t> free_places_;      // only in a shared receive queue, as is the next
+  std::vector<bool> taken_;
 };
 
 }  // namespace node_rdma

@@ -78,7 +78,7 @@ export const completionStatuses = [
 export type CompletionStatus = (typeof completionStatuses)[number];
 
 /** `enum ibv_qp_type`, as far as this library creates them. */
-export const QpTypeNumber = { rc: 2, uc: 3 } as const;
+export const QpTypeNumber = { rc: 2, uc: 3, ud: 4 } as const;
 export type QpType = keyof typeof QpTypeNumber;
 
 /** `enum ibv_qp_state`, in its order. */

@@ -11,6 +11,10 @@ export const SendDescriptor = {
   immData: 24,
   rkey: 28,
   remoteAddress: 32,
+  /** In a datagram, in the places of the rkey and of the remote address. */
+  addressHandle: 28,
+  remoteQpn: 32,
+  remoteQkey: 36,
   compareAdd: 40,
   swap: 48,
   idHigh: 56,

@@ -88,8 +88,52 @@ export class MemoryRegion extends Resource {
     return new RemoteRegion(this.address + BigInt(offset), this.rkey, length);
   }
 
+  /**
+   * A part of the region, to be used as an element of a request.
+   *
+   * @throws RangeError for a part outside the region
+   */
+  slice(offset = 0, length = this.length - offset): MemorySlice {
+    integer('offset', offset, 0, this.length);
+    integer('length', length, 0, this.length - offset);
+    return new MemorySlice(this, offset, length);
+  }
+
   protected override get workRequests(): number {
     return this.#native.workRequests;
+  }
+}
+
+/** A part of a memory region. Made by {@link MemoryRegion.slice}. */
+export class MemorySlice {
+  readonly mr: MemoryRegion;
+  /** Bytes from the start of the region. */
+  readonly offset: number;
+  /** In bytes. */
+  readonly length: number;
+
+  /** @internal */
+  constructor(mr: MemoryRegion, offset: number, length: number) {
+    this.mr = mr;
+    this.offset = offset;
+    this.length = length;
+  }
+
+  /** Its bytes. Empty once the region is closed. */
+  get buffer(): Buffer {
+    return this.mr.buffer.subarray(this.offset, this.offset + this.length);
+  }
+
+  /** What a peer needs to reach it; see {@link MemoryRegion.remote}. */
+  remote(): RemoteRegion {
+    return this.mr.remote(this.offset, this.length);
+  }
+
+  /** A part of the part. @throws RangeError for a part outside */
+  slice(offset = 0, length = this.length - offset): MemorySlice {
+    integer('offset', offset, 0, this.length);
+    integer('length', length, 0, this.length - offset);
+    return new MemorySlice(this.mr, this.offset + offset, length);
   }
 }
 

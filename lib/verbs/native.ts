@@ -159,10 +159,14 @@ export interface NativeProtectionDomain extends NativeResource {
     type: number,
     sendCq: NativeCompletionQueue,
     recvCq: NativeCompletionQueue,
+    srq: NativeSharedReceiveQueue | undefined,
     cap: Uint32Array,
     sqSigAll: boolean,
     descriptors: number,
   ): NativeQueuePair;
+  createSrq(maxWr: number, maxSge: number, srqLimit: number, descriptors: number): NativeSharedReceiveQueue;
+  createAh(words: Uint32Array): Promise<NativeAddressHandle>;
+  createAhSync(words: Uint32Array): NativeAddressHandle;
 }
 
 export interface NativeMemoryRegion extends NativeResource {
@@ -210,6 +214,21 @@ export interface NativeQueuePair extends NativeResource {
   modify(mask: number, attributes: Uint32Array): Promise<void>;
   modifySync(mask: number, attributes: Uint32Array): void;
   query(): Uint32Array;
+}
+
+export interface NativeSharedReceiveQueue extends NativeResource {
+  readonly handle: number;
+  readonly memory: ArrayBuffer;
+  readonly receiveQueue: QueueLayout;
+  readonly postReceive: (first: number, count: number) => number;
+  modify(srqLimit: number): void;
+  query(): { maxWr: number; maxSge: number; srqLimit: number };
+}
+
+export interface NativeAddressHandle extends NativeResource {
+  readonly slot: number;
+  readonly handle: number;
+  readonly workRequests: number;
 }
 
 export interface NativeAddon {

@@ -1,13 +1,18 @@
 import { markAsUntransferable } from 'node:worker_threads';
-import type { CompletionQueue } from './completion-queue.js';
+import { AddressHandle } from './address-handle.js';
 import { Access } from './constants.js';
 import type { Context } from './context.js';
 import { explain, explaining, invalidArgType, outOfRange, RdmaError } from './errors.js';
+import type { GidSelection } from './gid.js';
+import { ADDRESS_VECTOR_WORDS } from './layout.js';
 import { memlockAdvice } from './memlock.js';
 import { MemoryRegion, type RegisterOptions } from './memory-region.js';
-import type { NativeMemoryRegion, NativeProtectionDomain } from './native.js';
+import type { NativeAddressHandle, NativeMemoryRegion, NativeProtectionDomain } from './native.js';
+import { addressAdvice, randomFlowLabel } from './path.js';
+import { packAddress, type AddressVector } from './queue-pair-attributes.js';
 import { checkQueuePairOptions, QueuePair, type QueuePairOptions } from './queue-pair.js';
 import { Resource } from './resource.js';
+import { SharedReceiveQueue, type SharedReceiveQueueOptions } from './shared-receive-queue.js';
 import { integer, options as checkOptions, unsigned64 } from './validate.js';
 
 /** What may be registered: a length in bytes, for memory of the library's own, or a view of memory that exists. */
@@ -85,18 +90,112 @@ export class ProtectionDomain extends Resource {
           request.type,
           request.sendCq.native,
           request.recvCq.native,
+          request.srq?.native,
           request.cap,
           request.sqSigAll,
           request.descriptors,
         ),
     );
-    return new QueuePair(
-      native,
-      this,
-      request.sendCq as CompletionQueue,
-      request.recvCq as CompletionQueue,
-      options.type,
+    return new QueuePair(native, this, request.sendCq, request.recvCq, request.srq, options.type);
+  }
+
+  /**
+   * Makes a queue of receives that many queue pairs take from. `ibv_create_srq`
+   *
+   * @throws RangeError for options out of range; RdmaError `ERR_RDMA_LIMIT` that names the capability and by how much it was
+   * exceeded
+   */
+  createSrq(options: SharedReceiveQueueOptions = {}): SharedReceiveQueue {
+    checkOptions('options', options);
+    const { maxWr = 128, maxSge = 1, srqLimit = 0, descriptors = 256 } = options;
+    const { maxSrqWr, maxSrqSge } = this.context.queryDevice();
+    const limit = (name: string, value: number, max: number) => {
+      if (integer(name, value, 1, 2 ** 31 - 1) <= max) return value;
+      throw new RdmaError(
+        'ERR_RDMA_LIMIT',
+        `${name} ${value} is ${value - max} above the ${max} that ${this.context.device.name} offers`,
+        this.#subject(),
+      );
+    };
+    limit('maxWr', maxWr, maxSrqWr);
+    limit('maxSge', maxSge, maxSrqSge);
+    integer('srqLimit', srqLimit, 0, maxWr);
+    integer('descriptors', descriptors, 1, 2 ** 20);
+    const native = explaining(
+      this.#subject(),
+      (errno) => (errno === 12 ? memlockAdvice(maxWr * maxSge * 32) : ''),
+      () => this.#native.createSrq(maxWr, maxSge, 0, descriptors),
     );
+    const queue = new SharedReceiveQueue(native, this);
+    if (srqLimit > 0) queue.setLimit(srqLimit);
+    return queue;
+  }
+
+  /**
+   * Makes the way to a peer, for datagrams, on another thread: on RoCE the kernel asks for the peer's link address, which
+   * may take a second. `ibv_create_ah`
+   *
+   * The source GID is chosen as {@link Context.chooseGid} does unless `sgidIndex` gives it.
+   *
+   * @throws TypeError, RangeError; RdmaError `ERR_RDMA_NO_GID`, `ERR_RDMA_INVALID_ATTRIBUTES` for a vector without a GID on
+   * Ethernet; `ETIMEDOUT`, `EHOSTUNREACH`, `ENETUNREACH` where the peer's address was not found
+   */
+  async createAh(vector: AddressVector & { gid?: GidSelection }): Promise<AddressHandle> {
+    const { words, complete } = this.#address(vector);
+    let native: NativeAddressHandle;
+    try {
+      native = await this.#native.createAh(words);
+    } catch (error) {
+      throw explain(error, this.#addressSubject(complete), (errno) =>
+        addressAdvice(errno, this.context, complete),
+      );
+    }
+    return new AddressHandle(native, this, complete);
+  }
+
+  /** {@link createAh} on this thread, which it may block for a second. */
+  createAhSync(vector: AddressVector & { gid?: GidSelection }): AddressHandle {
+    const { words, complete } = this.#address(vector);
+    const native = explaining(
+      this.#addressSubject(complete),
+      (errno) => addressAdvice(errno, this.context, complete),
+      () => this.#native.createAhSync(words),
+    );
+    return new AddressHandle(native, this, complete);
+  }
+
+  #address(vector: AddressVector & { gid?: GidSelection }): { words: Uint32Array; complete: AddressVector } {
+    if (vector === undefined) throw invalidArgType('vector', 'an address vector', vector);
+    checkOptions('vector', vector);
+    const { gid, ...rest } = vector;
+    const portNum = rest.portNum ?? 1;
+    const { linkLayer } = this.context.queryPort(portNum);
+    if (rest.dgid === undefined && linkLayer === 'ethernet') {
+      throw new RdmaError(
+        'ERR_RDMA_INVALID_ATTRIBUTES',
+        `the address vector has no dgid, but port ${portNum} is Ethernet: RoCE addresses peers by GID only.`,
+        this.#subject(),
+      );
+    }
+    const complete: AddressVector = {
+      ...rest,
+      portNum,
+      ...(rest.dgid !== undefined && {
+        sgidIndex: rest.sgidIndex ?? this.context.chooseGid(gid, portNum).index,
+        flowLabel: rest.flowLabel ?? randomFlowLabel(),
+      }),
+    };
+    const words = new Uint32Array(ADDRESS_VECTOR_WORDS);
+    packAddress(words, 0, 'vector', complete);
+    return { words, complete };
+  }
+
+  #addressSubject({ portNum, sgidIndex }: AddressVector) {
+    return {
+      ...this.#subject(),
+      ...(portNum !== undefined && { port: portNum }),
+      ...(sgidIndex !== undefined && { gidIndex: sgidIndex }),
+    };
   }
 
   #subject() {

@@ -196,7 +196,8 @@ export function packAttributes(attributes: QueuePairAttributes): { words: Uint32
   return { words, mask };
 }
 
-function packAddress(words: Uint32Array, at: number, name: string, vector: AddressVector): void {
+/** @internal Writes an address vector at a place among the words. @throws TypeError, RangeError */
+export function packAddress(words: Uint32Array, at: number, name: string, vector: AddressVector): void {
   checkOptions(name, vector);
   const { dgid, ...rest } = { hopLimit: 64, ...vector };
   words[at + addressWords.indexOf('isGlobal')] = dgid === undefined ? 0 : 1;

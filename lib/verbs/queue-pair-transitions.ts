@@ -71,6 +71,17 @@ const rules: Record<QpType, Partial<Record<`${QpState}>${QpState}`, Rule>>> = {
     'sqd>sqd': { required: [], optional: ['AV', 'ALT_PATH', 'ACCESS_FLAGS', 'PKEY_INDEX', 'PATH_MIG_STATE'] },
     'sqe>rts': { required: [], optional: ['CUR_STATE', 'ACCESS_FLAGS'] },
   },
+  ud: {
+    'reset>init': { required: ['PKEY_INDEX', 'PORT', 'QKEY'], optional: [] },
+    'init>init': { required: [], optional: ['PKEY_INDEX', 'PORT', 'QKEY'] },
+    'init>rtr': { required: [], optional: ['PKEY_INDEX', 'QKEY'] },
+    'rtr>rts': { required: ['SQ_PSN'], optional: ['CUR_STATE', 'QKEY', 'RATE_LIMIT'] },
+    'rts>rts': { required: [], optional: ['CUR_STATE', 'QKEY', 'RATE_LIMIT'] },
+    'rts>sqd': connectedSqd,
+    'sqd>rts': { required: [], optional: ['CUR_STATE', 'QKEY'] },
+    'sqd>sqd': { required: [], optional: ['PKEY_INDEX', 'QKEY'] },
+    'sqe>rts': { required: [], optional: ['CUR_STATE', 'QKEY'] },
+  },
 };
 
 /** The property of {@link QueuePairAttributes} that sets each attribute. */

@@ -12,8 +12,10 @@ import {
 import type { Context } from './context.js';
 import { DescriptorQueue } from './descriptor-queue.js';
 import { explain, explaining, invalidArgType, outOfRange, RdmaError, type ErrorSubject } from './errors.js';
-import { describeGid, parseGid, type GidChoice, type GidSelection } from './gid.js';
+import { parseGid, type GidChoice, type GidSelection } from './gid.js';
 import type { NativeQueuePair } from './native.js';
+import { addressAdvice, randomFlowLabel } from './path.js';
+import { postRequests } from './posting.js';
 import type { ProtectionDomain } from './protection-domain.js';
 import {
   packAttributes,
@@ -25,16 +27,19 @@ import {
 import { checkTransition } from './queue-pair-transitions.js';
 import { Resource } from './resource.js';
 import { integer, options as checkOptions, wordNumber } from './validate.js';
+import { SharedReceiveQueue } from './shared-receive-queue.js';
 import { DescriptorWriter, type ReceiveRequest, type SendRequest } from './work-request.js';
 
 /** What a queue pair is created with (`struct ibv_qp_init_attr`). */
 export interface QueuePairOptions {
-  /** `'rc'`: reliable connected; `'uc'`: unreliable connected. */
+  /** `'rc'`: reliable connected; `'uc'`: unreliable connected; `'ud'`: unreliable datagrams. */
   type: QpType;
   /** For both queues, unless `sendCq` or `recvCq` says otherwise. */
   cq?: CompletionQueue;
   sendCq?: CompletionQueue;
   recvCq?: CompletionQueue;
+  /** Takes receives from there instead of a receive queue of its own. */
+  srq?: SharedReceiveQueue;
   /** Send requests outstanding at the most, from 1; 128 by default. The device may grant more. */
   maxSendWr?: number;
   /** Receive requests outstanding at the most, from 0; 128 by default. */
@@ -64,6 +69,8 @@ export interface QueuePairEndpoint {
   mtu: Mtu;
   /** READs and atomics that this end serves at a time. */
   maxDestRdAtomic: number;
+  /** Of a queue pair for datagrams: what a sender must give. */
+  qkey?: number;
 }
 
 /** How {@link QueuePair.connect} brings a queue pair to RTS. */
@@ -100,10 +107,11 @@ export interface ConnectOptions {
 }
 
 const PSN = 2 ** 24;
-const FLOW_LABEL = 2 ** 20;
 /** What ConnectX devices allow; rxe would take 128. */
 const USUAL_RD_ATOMIC = 16;
 const DEFAULT_DESCRIPTORS = 256;
+/** The Q_Key that librdmacm uses too (RDMA_UDP_QKEY). The high bit would make it privileged. */
+const DEFAULT_QKEY = 0x01234567;
 
 /** @internal The options of {@link ProtectionDomain.createQp}, checked against what the device can do. */
 export function checkQueuePairOptions(options: QueuePairOptions, context: Context) {
@@ -114,8 +122,13 @@ export function checkQueuePairOptions(options: QueuePairOptions, context: Contex
   const recvCq = options.recvCq ?? options.cq;
   if (!(sendCq instanceof CompletionQueue)) throw invalidArgType('sendCq', 'a CompletionQueue', sendCq);
   if (!(recvCq instanceof CompletionQueue)) throw invalidArgType('recvCq', 'a CompletionQueue', recvCq);
-  const attributes = context.queryDevice();
-  const { maxQpWr, maxSge } = attributes;
+  const { srq } = options;
+  if (srq !== undefined && !(srq instanceof SharedReceiveQueue))
+    throw invalidArgType('srq', 'a SharedReceiveQueue', srq);
+  if (srq !== undefined && options.maxRecvWr !== undefined) {
+    throw outOfRange('maxRecvWr', 'absent with an srq, which has the receives', options.maxRecvWr);
+  }
+  const { maxQpWr, maxSge } = context.queryDevice();
   const limit = (name: string, value: unknown, min: number, max: number) => {
     const number = integer(name, value, min, 2 ** 31 - 1);
     if (number > max) {
@@ -129,11 +142,18 @@ export function checkQueuePairOptions(options: QueuePairOptions, context: Contex
     }
     return number;
   };
-  const { maxSendWr = 128, maxRecvWr = 128, maxSendSge = 1, maxRecvSge = 1, maxInlineData = 0 } = options;
+  const {
+    maxSendWr = 128,
+    maxRecvWr = srq === undefined ? 128 : 0,
+    maxSendSge = 1,
+    maxRecvSge = 1,
+    maxInlineData = 0,
+  } = options;
   return {
     type,
     sendCq,
     recvCq,
+    srq,
     cap: Uint32Array.of(
       limit('maxSendWr', maxSendWr, 1, maxQpWr),
       limit('maxRecvWr', maxRecvWr, 0, maxQpWr),
@@ -154,6 +174,8 @@ export class QueuePair extends Resource {
   readonly qpNum: number;
   readonly sendCq: CompletionQueue;
   readonly recvCq: CompletionQueue;
+  /** Where it takes its receives from, unless it has a receive queue of its own. */
+  readonly srq: SharedReceiveQueue | undefined;
   /** As the device has granted it. */
   readonly maxInlineData: number;
   /** @internal Descriptors for the send queue. */
@@ -166,6 +188,7 @@ export class QueuePair extends Resource {
   #psn = randomInt(PSN);
   #port = 1;
   #gid: string | undefined;
+  #qkey = 0;
 
   /** @internal */
   constructor(
@@ -173,15 +196,17 @@ export class QueuePair extends Resource {
     pd: ProtectionDomain,
     sendCq: CompletionQueue,
     recvCq: CompletionQueue,
+    srq: SharedReceiveQueue | undefined,
     type: QpType,
   ) {
-    super(native, [pd, sendCq, recvCq]);
+    super(native, [pd, sendCq, recvCq, ...(srq === undefined ? [] : [srq])]);
     this.#native = native;
     this.pd = pd;
     this.type = type;
     this.qpNum = native.qpNum;
     this.sendCq = sendCq;
     this.recvCq = recvCq;
+    this.srq = srq;
     this.maxInlineData = native.maxInlineData;
     this.sendQueue = new DescriptorQueue(native.memory, native.sendQueue, native.postSend);
     this.receiveQueue = new DescriptorQueue(native.memory, native.receiveQueue, native.postReceive);
@@ -241,7 +266,9 @@ export class QueuePair extends Resource {
   }
 
   /** RESET to INIT. From here on receives can be posted. */
-  async init(options: Pick<ConnectOptions, 'port' | 'qpAccessFlags' | 'pkeyIndex'> = {}): Promise<void> {
+  async init(
+    options: Pick<ConnectOptions, 'port' | 'qpAccessFlags' | 'pkeyIndex'> & { qkey?: number } = {},
+  ): Promise<void> {
     checkOptions('options', options);
     const { port = 1, pkeyIndex = 0 } = options;
     const { pkeyTblLen } = this.pd.context.queryPort(port);
@@ -250,8 +277,31 @@ export class QueuePair extends Resource {
       qpState: 'init',
       portNum: port,
       pkeyIndex,
-      qpAccessFlags: options.qpAccessFlags ?? this.#usualAccess(),
+      ...(this.type === 'ud'
+        ? { qkey: options.qkey ?? DEFAULT_QKEY }
+        : { qpAccessFlags: options.qpAccessFlags ?? this.#usualAccess() }),
     });
+  }
+
+  /**
+   * Makes a queue pair for datagrams ready: INIT (unless it is there already), RTR, RTS. From here on it sends and receives.
+   *
+   * @throws RdmaError `ERR_RDMA_INVALID_STATE` for a connected queue pair, which needs {@link connect}
+   */
+  async start(options: { port?: number; qkey?: number; pkeyIndex?: number } = {}): Promise<void> {
+    checkOptions('options', options);
+    if (this.type !== 'ud') {
+      throw new RdmaError(
+        'ERR_RDMA_INVALID_STATE',
+        `${this.label} is ${this.type.toUpperCase()}: use connect()`,
+        {
+          qpn: this.qpNum,
+        },
+      );
+    }
+    if (this.state === 'reset') await this.init(options);
+    await this.modify({ qpState: 'rtr' });
+    await this.modify({ qpState: 'rts', sqPsn: this.#psn });
   }
 
   /** What the peer needs for its {@link connect}. The GID is chosen now, and kept by its value. */
@@ -271,6 +321,7 @@ export class QueuePair extends Resource {
       lid: attributes.lid,
       mtu: attributes.activeMtu,
       maxDestRdAtomic: options.maxDestRdAtomic ?? this.#usualDestRdAtomic(),
+      ...(this.type === 'ud' && { qkey: this.#qkey }),
     };
   }
 
@@ -288,6 +339,13 @@ export class QueuePair extends Resource {
     options: ConnectOptions = {},
   ): Promise<{ gid: GidChoice; pathMtu: Mtu }> {
     checkOptions('options', options);
+    if (this.type === 'ud') {
+      throw new RdmaError(
+        'ERR_RDMA_INVALID_STATE',
+        `${this.label} is for datagrams and connects to nobody: use start(), and an address handle for each peer`,
+        { qpn: this.qpNum },
+      );
+    }
     this.#checkEndpoint(remote);
     const { context } = this.pd;
     const port = options.port ?? this.#port;
@@ -299,7 +357,7 @@ export class QueuePair extends Resource {
     const ahAttr: AddressVector = {
       dgid: remote.gid,
       sgidIndex: gid.index,
-      flowLabel: options.flowLabel ?? randomInt(FLOW_LABEL),
+      flowLabel: options.flowLabel ?? randomFlowLabel(),
       trafficClass: options.trafficClass ?? 0,
       hopLimit: options.hopLimit ?? 64,
       sl: options.sl ?? 0,
@@ -342,10 +400,15 @@ export class QueuePair extends Resource {
    * posted), `ERR_RDMA_INVALID_STATE` before RTS, `ERR_RDMA_INVALID_DESCRIPTOR`; `posted` tells how many went out
    */
   postSend(requests: SendRequest | readonly SendRequest[]): void {
-    const list = Array.isArray(requests) ? (requests as readonly SendRequest[]) : [requests as SendRequest];
-    this.#post(this.sendQueue, this.sendCq, 'send', list, (place, request) =>
-      this.#sendWriter.writeSend(place, request),
-    );
+    postRequests({
+      owner: this,
+      subject: this.#subject(),
+      syscall: 'ibv_post_send',
+      queue: this.sendQueue,
+      cq: this.sendCq,
+      requests,
+      write: (place, request) => this.#sendWriter.writeSend(place, request),
+    });
   }
 
   /**
@@ -354,52 +417,22 @@ export class QueuePair extends Resource {
    * @throws as {@link postSend}; RdmaError `ERR_RDMA_INVALID_STATE` in RESET and ERR, where a receive would never end
    */
   postRecv(requests: ReceiveRequest | readonly ReceiveRequest[]): void {
-    const list = Array.isArray(requests)
-      ? (requests as readonly ReceiveRequest[])
-      : [requests as ReceiveRequest];
-    this.#post(this.receiveQueue, this.recvCq, 'receive', list, (place, request) =>
-      this.#receiveWriter.writeReceive(place, request),
-    );
-  }
-
-  #post<T>(
-    queue: DescriptorQueue,
-    cq: CompletionQueue,
-    name: string,
-    requests: readonly T[],
-    write: (place: number, request: T) => void,
-  ): void {
-    if (this.closed) throw new RdmaError('ERR_RDMA_CLOSED', `${this.label} is closed`, { qpn: this.qpNum });
-    if (requests.length > queue.free || requests.length > cq.room) {
-      const which =
-        requests.length > queue.free
-          ? `the ${name} queue of ${this.label} has room for ${queue.free} of ${queue.layout.capacity}`
-          : `${cq.label} has room for ${cq.room} of ${cq.cqe} completions`;
+    if (this.srq !== undefined) {
       throw new RdmaError(
-        'ERR_RDMA_QUEUE_FULL',
-        `${requests.length} requests do not fit: ${which}. Poll completions first. Requests without a completion of ` +
-          'their own count until a later one completes, so signal some: one in each length of the shorter queue at least.',
-        { qpn: this.qpNum, syscall: name === 'send' ? 'ibv_post_send' : 'ibv_post_recv' },
+        'ERR_RDMA_INVALID_STATE',
+        `${this.label} takes its receives from ${this.srq.label}: post them there`,
+        this.#subject(),
       );
     }
-    let posted = 0;
-    try {
-      while (posted < requests.length) {
-        const count = Math.min(requests.length - posted, queue.layout.descriptorCount);
-        for (let i = 0; i < count; ++i) write(queue.place(i), requests[posted + i]!);
-        posted += queue.post(count);
-      }
-    } catch (error) {
-      throw this.#postFailure(error, posted);
-    }
-  }
-
-  #postFailure(error: unknown, before: number): unknown {
-    const explained = error instanceof RdmaError ? explain(error, this.#subject()) : error;
-    if (explained instanceof Error) {
-      (explained as Error & { posted?: number }).posted = before + ((error as RdmaError).posted ?? 0);
-    }
-    return explained;
+    postRequests({
+      owner: this,
+      subject: this.#subject(),
+      syscall: 'ibv_post_recv',
+      queue: this.receiveQueue,
+      cq: this.recvCq,
+      requests,
+      write: (place, request) => this.#receiveWriter.writeReceive(place, request),
+    });
   }
 
   #prepare(attributes: QueuePairAttributes) {
@@ -441,6 +474,7 @@ export class QueuePair extends Resource {
 
   #modified(attributes: QueuePairAttributes): void {
     if (attributes.portNum !== undefined) this.#port = attributes.portNum;
+    if (attributes.qkey !== undefined) this.#qkey = attributes.qkey;
     if (attributes.qpState !== 'reset') return;
     this.#psn = randomInt(PSN);
     this.#forgetFailures();
@@ -467,22 +501,7 @@ export class QueuePair extends Resource {
         : `Going from ${this.state.toUpperCase()} to ${attributes.qpState.toUpperCase()}`;
     const vector = attributes.ahAttr;
     if (vector === undefined) return step;
-    const own = this.pd.context
-      .queryGidTable(vector.portNum ?? this.#port)
-      .find((entry) => entry.index === vector.sgidIndex);
-    const from = own === undefined ? `GID index ${vector.sgidIndex}, which is empty now` : describeGid(own);
-    const path = `${step} with ${from}, to the peer's GID ${vector.dgid}`;
-    switch (errno) {
-      case 110: // ETIMEDOUT
-      case 113: // EHOSTUNREACH
-        return `${path}: the peer's address did not answer (ARP or neighbour discovery). Is it up, in the same subnet or behind a route, and reachable from that interface?`;
-      case 101: // ENETUNREACH
-        return `${path}: there is no route to it from that interface`;
-      case 22: // EINVAL
-        return `${path}: a value does not fit; look at the GID index and type first`;
-      default:
-        return path;
-    }
+    return `${step}. ${addressAdvice(errno, this.pd.context, { ...vector, portNum: vector.portNum ?? this.#port })}`;
   }
 
   #usualAccess(): number {

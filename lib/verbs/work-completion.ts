@@ -35,6 +35,9 @@ const opcodes = new Map<number, CompletionOpcode>(
   Object.entries(CompletionOpcodeNumber).map(([name, number]) => [number, name as CompletionOpcode]),
 );
 
+/** Set in the opcodes of receives. */
+const RECEIVE = 0x80;
+
 /** What each failure means, and where to look first. Vendor-independent; sections as in the InfiniBand specification 1.7, 10.8. */
 const meanings: Record<Exclude<CompletionStatus, 'success'>, string> = {
   locLenErr:
@@ -106,6 +109,8 @@ export class CompletionReader {
       wcFlags: flags,
       srcQp: words[word + (CompletionRecord.sourceQp >> 2)]! & 0xffffff,
     };
+    // What a sender's own completion has in this place is nothing that arrived (rxe sets the flag there too).
+    if ((this.#bytes[at + CompletionRecord.opcode]! & RECEIVE) === 0) return completion;
     const imm = words[word + (CompletionRecord.immData >> 2)]!;
     if ((flags & CompletionFlags.WITH_IMM) !== 0) completion.immData = imm;
     if ((flags & CompletionFlags.WITH_INV) !== 0) completion.invalidatedRkey = imm;

@@ -1,3 +1,4 @@
+import { AddressHandle } from './address-handle.js';
 import { Opcode, SendFlags, type SendOpcode } from './constants.js';
 import { invalidArgType, outOfRange, RdmaError } from './errors.js';
 import { INLINE_AREA, ReceiveDescriptor, ScatterGatherElement, SendDescriptor } from './layout.js';
@@ -20,6 +21,15 @@ export interface RemoteTarget {
   rkey: number;
 }
 
+/** Whom a datagram goes to. */
+export interface DatagramTarget {
+  ah: AddressHandle;
+  /** Queue pair at the peer, 24 bits. */
+  remoteQpn: number;
+  /** Its Q_Key, 32 bits. With the high bit set, that of the sending queue pair is used instead. */
+  remoteQkey: number;
+}
+
 /** A request for the send queue (`struct ibv_send_wr`). */
 export interface SendRequest {
   /** Comes back in the completion; 64 bits, 0 by default. */
@@ -31,6 +41,8 @@ export interface SendRequest {
   inline?: Uint8Array;
   /** For RDMA operations and atomics. A {@link RemoteRegion} does. */
   remote?: RemoteTarget | RemoteRegion;
+  /** Whom it goes to, on a queue pair for datagrams. */
+  ud?: DatagramTarget;
   /** 32 bits in host order, for the opcodes with immediate data. */
   immData?: number;
   /** The rkey to invalidate at the peer, for `sendWithInv`. */
@@ -112,6 +124,7 @@ export class DescriptorWriter {
     } else if (remote !== undefined) {
       throw outOfRange('remote', `absent for ${opcode}: it has no remote address`, 'one');
     }
+    if (request.ud !== undefined) this.#writeTarget(at, request.ud);
     if (opcode === 'sendWithImm' || opcode === 'rdmaWriteWithImm') {
       view.setUint32(at + SendDescriptor.immData, integer('immData', request.immData, 0, 2 ** 32 - 1), true);
     } else if (request.immData !== undefined) {
@@ -137,6 +150,23 @@ export class DescriptorWriter {
     this.#bytes.fill(0, at, at + ReceiveDescriptor.size);
     this.#writeElements(place, at + ReceiveDescriptor.sgeCount, at + ReceiveDescriptor.sge, request.sge);
     this.#writeId(at + ReceiveDescriptor.id, at + ReceiveDescriptor.idHigh, request.wrId);
+  }
+
+  #writeTarget(at: number, target: DatagramTarget): void {
+    if (!(target.ah instanceof AddressHandle)) throw invalidArgType('ud.ah', 'an AddressHandle', target.ah);
+    if (target.ah.closed) throw new RdmaError('ERR_RDMA_CLOSED', `${target.ah.label} is closed`);
+    const view = this.#view;
+    view.setUint32(at + SendDescriptor.addressHandle, target.ah.slot, true);
+    view.setUint32(
+      at + SendDescriptor.remoteQpn,
+      integer('ud.remoteQpn', target.remoteQpn, 0, 2 ** 24 - 1),
+      true,
+    );
+    view.setUint32(
+      at + SendDescriptor.remoteQkey,
+      integer('ud.remoteQkey', target.remoteQkey, 0, 2 ** 32 - 1),
+      true,
+    );
   }
 
   #writeId(low: number, high: number, wrId: bigint | number = 0): void {

@@ -5,9 +5,10 @@ import { native } from '../../lib/verbs/native.js';
 const header = native().headerConstants();
 
 const { sourceQp, ...completionRecord } = layout.CompletionRecord;
+const { addressHandle, remoteQpn, remoteQkey, ...sendDescriptor } = layout.SendDescriptor;
 
 describe.each([
-  ['sendDescriptor', layout.SendDescriptor],
+  ['sendDescriptor', sendDescriptor],
   ['receiveDescriptor', layout.ReceiveDescriptor],
   ['scatterGatherElement', layout.ScatterGatherElement],
   ['completionRecord', completionRecord],
@@ -22,6 +23,14 @@ describe.each([
 it('keeps the source queue pair, a bit field, between its neighbours', () => {
   expect(sourceQp).toBe(completionRecord.qpNum + 4);
   expect(sourceQp + 4).toBe(completionRecord.idHigh);
+});
+
+it('has what a datagram needs in the places of rkey and remote address', () => {
+  expect([addressHandle, remoteQpn, remoteQkey]).toEqual([
+    sendDescriptor.rkey,
+    sendDescriptor.remoteAddress,
+    sendDescriptor.remoteAddress + 4,
+  ]);
 });
 
 it('agrees on the other numbers', () => {

@@ -1,0 +1,90 @@
+#include "address_handle.h"
+
+#include "queue_pair_attributes.h"
+#include "util/arguments.h"
+#include "util/promise_worker.h"
+#include "util/verbs_error.h"
+
+namespace node_rdma {
+
+std::shared_ptr<AddressHandle> AddressHandle::Create(std::shared_ptr<Registry> registry,
+                                                     std::shared_ptr<ProtectionDomain> domain,
+                                                     ibv_ah_attr attributes, int* error) {
+  errno = 0;
+  ibv_ah* verbs = ibv_create_ah(domain->verbs(), &attributes);
+  if ((*error = ErrorOfPointer(verbs))) return nullptr;
+  return std::shared_ptr<AddressHandle>(new AddressHandle(std::move(registry), std::move(domain), verbs));
+}
+
+int AddressHandle::Destroy() { return ErrorOfResult(ibv_destroy_ah(verbs_)); }
+
+bool AddressHandle::Publish(AddonData& addon) {
+  slot_ = addon.address_handles.Add(this);
+  if (slot_ == 0) return false;
+  addon_ = &addon;
+  return true;
+}
+
+void AddressHandle::OnClosed() {
+  if (addon_) addon_->address_handles.Remove(slot_);
+  addon_ = nullptr;
+}
+
+void AddressHandleWrap::Define(Napi::Env env) {
+  Wrap::Define(env, {InstanceAccessor("workRequests", &AddressHandleWrap::WorkRequests, nullptr)});
+}
+
+Napi::Value AddressHandleWrap::WorkRequests(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), native()->work_requests);
+}
+
+namespace {
+
+Napi::Value Present(Napi::Env env, const std::shared_ptr<AddressHandle>& handle) {
+  AddonData& addon = AddonData::Of(env);
+  if (!handle->Publish(addon)) {
+    addon.ThrowErrno(env, "ibv_create_ah", ENOSPC);
+    return {};
+  }
+  Napi::Object object = AddressHandleWrap::New(env, handle);
+  if (env.IsExceptionPending()) return {};
+  object.Set("slot", handle->slot());
+  object.Set("handle", handle->verbs()->handle);
+  return object;
+}
+
+}  // namespace
+
+Napi::Value CreateAddressHandle(const Napi::CallbackInfo& info, std::shared_ptr<ProtectionDomain> domain,
+                                bool sync) {
+  Napi::Env env = info.Env();
+  AddonData& addon = AddonData::Of(env);
+  Arguments arguments(info);
+  uint32_t* words;
+  if (!arguments.Uint32Array(0, "words", kAddressWords, &words)) return {};
+  ibv_ah_attr attributes = {};
+  UnpackAddress(words, &attributes);
+  if (sync) {
+    int error = 0;
+    auto handle = AddressHandle::Create(addon.registry, std::move(domain), attributes, &error);
+    if (!handle) {
+      addon.ThrowErrno(env, "ibv_create_ah", error);
+      return {};
+    }
+    return Present(env, handle);
+  }
+  auto handle = std::make_shared<std::shared_ptr<AddressHandle>>();
+  auto registry = addon.registry;
+  std::vector<Resource::Hold> holds;
+  holds.emplace_back(domain);
+  return PromiseWorker::Run(
+      env, "ibv_create_ah", std::move(holds),
+      [handle, registry, domain, attributes] {
+        int error = 0;
+        *handle = AddressHandle::Create(registry, domain, attributes, &error);
+        return error;
+      },
+      [handle](Napi::Env done_env) { return Present(done_env, *handle); });
+}
+
+}  // namespace node_rdma

@@ -1,0 +1,145 @@
+#include "shared_receive_queue.h"
+
+#include <algorithm>
+
+#include "util/arguments.h"
+
+namespace node_rdma {
+
+std::shared_ptr<SharedReceiveQueue> SharedReceiveQueue::Create(AddonData& addon,
+                                                               std::shared_ptr<ProtectionDomain> domain,
+                                                               ibv_srq_init_attr* init,
+                                                               uint32_t most_descriptors, int* error) {
+  errno = 0;
+  ibv_srq* verbs = ibv_create_srq(domain->verbs(), init);
+  if ((*error = ErrorOfPointer(verbs))) return nullptr;
+  std::shared_ptr<SharedReceiveQueue> queue(new SharedReceiveQueue(addon, std::move(domain), verbs));
+  if ((*error = queue->Prepare(init->attr, most_descriptors))) return nullptr;
+  return queue;
+}
+
+int SharedReceiveQueue::Prepare(const ibv_srq_attr& attributes, uint32_t most_descriptors) {
+  const QueueShape shape = {attributes.max_wr, std::max(attributes.max_sge, 1u), 0,
+                            sizeof(ReceiveDescriptor)};
+  uint64_t size = 0;
+  QueueLayout layout;
+  if (!shape.Lay(most_descriptors, &size, &layout)) return ENOMEM;
+  int error = 0;
+  memory_ = Memory::Allocate(size, 0, &error);
+  if (!memory_) return error;
+  queue_.emplace(addon_, domain_, memory_, layout, shape);
+  auto& requests = queue_->requests().emplace(addon_, WorkQueue::Kind::kSharedReceive, nullptr, nullptr,
+                                              shape.max_wr, shape.max_sge, queue_->counters());
+  return requests.has_slot() ? 0 : ENOSPC;
+}
+
+int SharedReceiveQueue::Destroy() { return ErrorOfResult(ibv_destroy_srq(verbs_)); }
+
+void SharedReceiveQueue::OnClosed() {
+  if (!queue_ || !queue_->requests()) return;
+  queue_->requests()->EndAll();
+  queue_->requests().reset();
+}
+
+PostResult SharedReceiveQueue::PostReceive(uint32_t first, uint32_t count) {
+  return queue_->PostReceives(first, count, [this](ibv_recv_wr* requests, ibv_recv_wr** bad) {
+    return ibv_post_srq_recv(verbs_, requests, bad);
+  });
+}
+
+bool SharedReceiveQueue::Join(const std::shared_ptr<CompletionQueue>& completions) {
+  const uint32_t capacity = queue_->shape().max_wr;
+  auto [entry, first] = joined_.try_emplace(completions, 0);
+  if (first) {
+    if (completions->room() < capacity) {
+      joined_.erase(entry);
+      return false;
+    }
+    completions->Reserve(capacity);
+  }
+  ++entry->second;
+  return true;
+}
+
+void SharedReceiveQueue::Part(const std::shared_ptr<CompletionQueue>& completions) {
+  auto entry = joined_.find(completions);
+  if (entry == joined_.end() || --entry->second > 0) return;
+  joined_.erase(entry);
+  // What the last of the queue pairs has left in the completion queue takes room until it is polled.
+  completions->Abandon(queue_->shape().max_wr);
+}
+
+void SharedReceiveQueueWrap::Define(Napi::Env env) {
+  Wrap::Define(env, {
+                        InstanceMethod("modify", &SharedReceiveQueueWrap::Modify),
+                        InstanceMethod("query", &SharedReceiveQueueWrap::Query),
+                    });
+}
+
+Napi::Object SharedReceiveQueueWrap::New(Napi::Env env, std::shared_ptr<SharedReceiveQueue> queue) {
+  Napi::Object object = Wrap::New(env, queue);
+  if (env.IsExceptionPending()) return {};
+  Napi::ArrayBuffer memory = Memory::ToArrayBuffer(env, queue->memory());
+  if (env.IsExceptionPending()) return {};
+  object.Set("handle", queue->verbs()->handle);
+  object.Set("memory", memory);
+  object.Set("receiveQueue", queue->queue().ToObject(env));
+  object.Set("postReceive", BindHot(env, "postReceive", queue,
+                                    PostHot<SharedReceiveQueue, &SharedReceiveQueue::PostReceive>));
+  return object;
+}
+
+Napi::Value SharedReceiveQueueWrap::Modify(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  Arguments arguments(info);
+  uint32_t limit;
+  if (!arguments.Uint32(0, "srqLimit", &limit)) return {};
+  auto queue = Open(env);
+  if (!queue) return {};
+  ibv_srq_attr attributes = {};
+  attributes.srq_limit = limit;
+  if (int error = ErrorOfResult(ibv_modify_srq(queue->verbs(), &attributes, IBV_SRQ_LIMIT))) {
+    AddonData::Of(env).ThrowErrno(env, "ibv_modify_srq", error);
+  }
+  return env.Undefined();
+}
+
+Napi::Value SharedReceiveQueueWrap::Query(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  auto queue = Open(env);
+  if (!queue) return {};
+  ibv_srq_attr attributes = {};
+  if (int error = ErrorOfResult(ibv_query_srq(queue->verbs(), &attributes))) {
+    AddonData::Of(env).ThrowErrno(env, "ibv_query_srq", error);
+    return {};
+  }
+  Napi::Object o = Napi::Object::New(env);
+  o.Set("maxWr", attributes.max_wr);
+  o.Set("maxSge", attributes.max_sge);
+  o.Set("srqLimit", attributes.srq_limit);
+  return o;
+}
+
+Napi::Value CreateSharedReceiveQueue(const Napi::CallbackInfo& info,
+                                     std::shared_ptr<ProtectionDomain> domain) {
+  Napi::Env env = info.Env();
+  AddonData& addon = AddonData::Of(env);
+  Arguments arguments(info);
+  uint32_t max_wr, max_sge, limit, descriptors;
+  if (!arguments.Uint32(0, "maxWr", &max_wr) || !arguments.Uint32(1, "maxSge", &max_sge) ||
+      !arguments.Uint32(2, "srqLimit", &limit) || !arguments.Uint32(3, "descriptors", &descriptors)) {
+    return {};
+  }
+  ibv_srq_init_attr init = {};
+  init.attr = {max_wr, max_sge, limit};
+  int error = 0;
+  auto queue = SharedReceiveQueue::Create(addon, std::move(domain), &init,
+                                          std::clamp(descriptors, 1u, 1u << 20), &error);
+  if (!queue) {
+    addon.ThrowErrno(env, "ibv_create_srq", error);
+    return {};
+  }
+  return SharedReceiveQueueWrap::New(env, std::move(queue));
+}
+
+}  // namespace node_rdma

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+#include <napi.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "addon_data.h"
+#include "completion_queue.h"
+#include "protection_domain.h"
+#include "shared_queue.h"
+#include "util/resource.h"
+#include "util/wrap.h"
+
+namespace node_rdma {
+
+// struct ibv_srq: receives that many queue pairs take from.
+class SharedReceiveQueue final : public Resource {
+ public:
+  static constexpr const char* kKindName = "SharedReceiveQueue";
+
+  static std::shared_ptr<SharedReceiveQueue> Create(AddonData& addon,
+                                                    std::shared_ptr<ProtectionDomain> domain,
+                                                    ibv_srq_init_attr* init, uint32_t most_descriptors,
+                                                    int* error);
+  ~SharedReceiveQueue() override { Close(); }
+
+  PostResult PostReceive(uint32_t first, uint32_t count);
+
+  // A queue pair brings the queue's completions to `completions`. All receives may complete there, so it must
+  // have room for them all, once however many queue pairs join the two. False when it has not.
+  bool Join(const std::shared_ptr<CompletionQueue>& completions);
+  void Part(const std::shared_ptr<CompletionQueue>& completions);
+
+  void OnClosed() override;
+  bool drives_dma() const override { return true; }
+
+  ibv_srq* verbs() const { return verbs_; }
+  const std::shared_ptr<Memory>& memory() const { return memory_; }
+  const SharedQueue& queue() const { return *queue_; }
+
+  template <PostResult (SharedReceiveQueue::*)(uint32_t, uint32_t)>
+  static constexpr const char* Syscall() {
+    return "ibv_post_srq_recv";
+  }
+
+ protected:
+  int Destroy() override;
+
+ private:
+  SharedReceiveQueue(AddonData& addon, std::shared_ptr<ProtectionDomain> domain, ibv_srq* verbs)
+      : Resource(addon.registry, {domain}), addon_(addon), domain_(domain->verbs()), verbs_(verbs) {}
+
+  int Prepare(const ibv_srq_attr& attributes, uint32_t most_descriptors);
+
+  AddonData& addon_;
+  ibv_pd* domain_;
+  ibv_srq* verbs_;
+  std::shared_ptr<Memory> memory_;
+  std::optional<SharedQueue> queue_;
+  std::map<std::shared_ptr<CompletionQueue>, uint32_t> joined_;
+};
+
+class SharedReceiveQueueWrap final : public Wrap<SharedReceiveQueueWrap, SharedReceiveQueue> {
+ public:
+  static constexpr Kind kKind = Kind::kSharedReceiveQueue;
+  static constexpr const char* kName = SharedReceiveQueue::kKindName;
+  static constexpr const char* kDestroy = "ibv_destroy_srq";
+  static constexpr napi_type_tag kTag = {0x91be06f3d42a4c57, 0xa07c5d1e83f94b60};
+
+  static void Define(Napi::Env env);
+  static Napi::Object New(Napi::Env env, std::shared_ptr<SharedReceiveQueue> queue);
+  using Wrap::Wrap;
+
+ private:
+  Napi::Value Modify(const Napi::CallbackInfo& info);
+  Napi::Value Query(const Napi::CallbackInfo& info);
+};
+
+// pd.createSrq(maxWr, maxSge, srqLimit, descriptors)
+Napi::Value CreateSharedReceiveQueue(const Napi::CallbackInfo& info,
+                                     std::shared_ptr<ProtectionDomain> domain);
+
+}  // namespace node_rdma

@@ -1,0 +1,190 @@
+import { describe, expect, it } from 'vitest';
+import { GRH_BYTES, parseGrh, type AddressHandle, type SendRequest } from '../../lib/index.js';
+import { completions, deviceA, deviceB, end, pattern, succeeded, type End } from '../support/device.js';
+
+interface Peer extends End {
+  /** The way to the other end. */
+  ah: AddressHandle;
+}
+
+async function peers(qkeys: [number, number] = [0x11111111, 0x22222222]): Promise<{ a: Peer; b: Peer }> {
+  const ends = [end(deviceA, { qp: { type: 'ud' } }), end(deviceB, { qp: { type: 'ud' } })];
+  for (const [i, one] of ends.entries()) await one.qp.start({ qkey: qkeys[i]! });
+  const [a, b] = ends as [End, End];
+  const ah = await a.pd.createAh({ dgid: b.qp.endpoint().gid, trafficClass: 104, hopLimit: 7 });
+  const back = await b.pd.createAh({ dgid: a.qp.endpoint().gid });
+  return { a: { ...a, ah }, b: { ...b, ah: back } };
+}
+
+const to = (from: Peer, target: Peer): SendRequest['ud'] => {
+  const { qpNum, qkey } = target.qp.endpoint();
+  return { ah: from.ah, remoteQpn: qpNum, remoteQkey: qkey! };
+};
+
+describe('a queue pair for datagrams', () => {
+  it('sends to whom an address handle leads, and the receiver learns from whom', async () => {
+    const { a, b } = await peers();
+    expect(a.qp.query()).toMatchObject({ qpState: 'rts', qkey: 0x11111111 });
+    const { activeMtu } = a.context.queryPort();
+    for (const size of [0, 1, 100, activeMtu - 1, activeMtu]) {
+      const bytes = pattern(size, size);
+      bytes.copy(a.mr.buffer);
+      b.mr.buffer.fill(0xee);
+      b.qp.postRecv({ wrId: size, sge: { mr: b.mr, offset: 64, length: GRH_BYTES + activeMtu } });
+      a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: size }, ud: to(a, b)! });
+      await succeeded(a.cq);
+      const received = await succeeded(b.cq);
+      expect(received).toMatchObject({
+        wrId: BigInt(size),
+        byteLen: GRH_BYTES + size,
+        srcQp: a.qp.qpNum,
+        opcode: 'recv',
+      });
+      expect(b.mr.buffer.subarray(64 + GRH_BYTES, 64 + GRH_BYTES + size)).toEqual(bytes);
+      expect(b.mr.buffer[64 + GRH_BYTES + size]).toBe(0xee);
+      expect(parseGrh(b.mr.buffer.subarray(64, 64 + GRH_BYTES))).toMatchObject({
+        sgid: a.qp.endpoint().gid,
+        dgid: b.qp.endpoint().gid,
+        trafficClass: 104,
+      });
+    }
+  });
+
+  it('carries immediate data', async () => {
+    const { a, b } = await peers();
+    b.qp.postRecv({ sge: { mr: b.mr, length: 4096 } });
+    a.qp.postSend({
+      opcode: 'sendWithImm',
+      sge: { mr: a.mr, length: 4 },
+      ud: to(a, b)!,
+      immData: 0xcafebabe,
+    });
+    await succeeded(a.cq);
+    expect(await succeeded(b.cq)).toMatchObject({ immData: 0xcafebabe });
+  });
+
+  it('refuses a message longer than the MTU, which would be lost without a word', async () => {
+    const { a, b } = await peers();
+    const { activeMtu } = a.context.queryPort();
+    expect(() =>
+      a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: activeMtu + 1 }, ud: to(a, b)! }),
+    ).toThrow(
+      expect.objectContaining({
+        code: 'ERR_RDMA_INVALID_DESCRIPTOR',
+        message: expect.stringMatching(/active MTU.*lost/) as string,
+      }) as Error,
+    );
+  });
+
+  it.each([
+    ['without a target', () => undefined],
+    ['to a QPN of 25 bits', (from: Peer) => ({ ah: from.ah, remoteQpn: 2 ** 24, remoteQkey: 0 })],
+    ['with a Q_Key of 33 bits', (from: Peer) => ({ ah: from.ah, remoteQpn: 1, remoteQkey: 2 ** 32 })],
+    ['with an address handle that is none', () => ({ ah: {} as never, remoteQpn: 1, remoteQkey: 0 })],
+    [
+      'with an address handle of another domain',
+      (from: Peer, other: Peer) => ({ ah: other.ah, remoteQpn: 1, remoteQkey: 0 }),
+    ],
+  ])('refuses a datagram %s', async (_name, make) => {
+    const { a, b } = await peers();
+    const ud = make(a, b);
+    expect(() => a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: 1 }, ...(ud && { ud }) })).toThrow(
+      expect.objectContaining({
+        code: expect.stringMatching(
+          /^ERR_(OUT_OF_RANGE|INVALID_ARG_TYPE|RDMA_INVALID_DESCRIPTOR)$/,
+        ) as string,
+      }) as Error,
+    );
+    expect(a.qp.sendQueue.outstanding).toBe(0);
+  });
+
+  it('sends nothing but SEND', async () => {
+    const { a, b } = await peers();
+    for (const opcode of ['rdmaWrite', 'rdmaRead', 'atomicFetchAndAdd', 'sendWithInv'] as const) {
+      const request = {
+        opcode,
+        sge: { mr: a.mr, length: 8 },
+        compareAdd: 1,
+        invalidateRkey: 1,
+        ...(opcode !== 'sendWithInv' && { remote: b.mr.remote() }),
+      };
+      expect(() => a.qp.postSend(request)).toThrow(
+        expect.objectContaining({ code: 'ERR_RDMA_INVALID_DESCRIPTOR' }) as Error,
+      );
+    }
+  });
+
+  it('drops what comes with another Q_Key', async () => {
+    const { a, b } = await peers();
+    b.qp.postRecv({ sge: { mr: b.mr, length: 4096 } });
+    a.qp.postSend({
+      opcode: 'send',
+      sge: { mr: a.mr, length: 4 },
+      ud: { ...to(a, b)!, remoteQkey: 0x33333333 },
+    });
+    await succeeded(a.cq);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(b.cq.poll()).toEqual([]);
+    a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: 4 }, ud: to(a, b)! });
+    expect((await succeeded(b.cq)).byteLen).toBe(GRH_BYTES + 4);
+  });
+
+  it('connects to nobody, and a connected one does not start', async () => {
+    const one = end(deviceA, { qp: { type: 'ud' } });
+    await expect(one.qp.connect(one.qp.endpoint())).rejects.toMatchObject({ code: 'ERR_RDMA_INVALID_STATE' });
+    const connected = one.pd.createQp({ type: 'rc', cq: one.cq });
+    await expect(connected.start()).rejects.toMatchObject({ code: 'ERR_RDMA_INVALID_STATE' });
+  });
+});
+
+describe('an address handle', () => {
+  it('is made on this thread or on another, and stays while a request names it', async () => {
+    const { a, b } = await peers();
+    const ah = a.pd.createAhSync({ dgid: b.qp.endpoint().gid });
+    expect(ah.vector).toMatchObject({ sgidIndex: a.context.chooseGid().index, portNum: 1 });
+    a.qp.postSend({
+      opcode: 'send',
+      sge: { mr: a.mr, length: 4 },
+      ud: { ...to(a, b)!, ah },
+      signaled: false,
+    });
+    expect(() => ah.close()).toThrow(expect.objectContaining({ code: 'ERR_RDMA_BUSY' }) as Error);
+    a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: 4 }, ud: to(a, b)! });
+    await succeeded(a.cq);
+    ah.close();
+    expect(() =>
+      a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: 4 }, ud: { ...to(a, b)!, ah } }),
+    ).toThrow(/is closed/);
+  });
+
+  it('needs a GID on Ethernet, one that the port can reach', async () => {
+    const { pd } = end(deviceA);
+    await expect(pd.createAh({ dlid: 5 })).rejects.toMatchObject({ code: 'ERR_RDMA_INVALID_ATTRIBUTES' });
+    await expect(pd.createAh({ dgid: 'nowhere' })).rejects.toMatchObject({ code: 'ERR_OUT_OF_RANGE' });
+    await expect(pd.createAh(undefined as never)).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+    await expect(pd.createAh({ dgid: '203.0.113.77' })).rejects.toMatchObject({
+      syscall: 'ibv_create_ah',
+      device: deviceA,
+      message: expect.stringMatching(/GID ::ffff:203|GID 203/) as string,
+    });
+    expect(() => pd.createAhSync({ dgid: '10.9.0.2', gid: { address: '192.0.2.1' } })).toThrow(
+      expect.objectContaining({ code: 'ERR_RDMA_NO_GID' }) as Error,
+    );
+  });
+});
+
+it('many senders reach one receiver, each known by its number', async () => {
+  const { a, b } = await peers();
+  const senders = [];
+  for (let i = 0; i < 8; ++i) {
+    const qp = a.pd.createQp({ type: 'ud', cq: a.cq });
+    await qp.start();
+    senders.push(qp);
+  }
+  b.qp.postRecv(senders.map((_, i) => ({ wrId: i, sge: { mr: b.mr, offset: i * 256, length: 256 } })));
+  for (const qp of senders)
+    qp.postSend({ opcode: 'send', inline: undefined, sge: { mr: a.mr, length: 1 }, ud: to(a, b)! });
+  await completions(a.cq, 8);
+  const from = (await completions(b.cq, 8)).map((one) => one.srcQp).sort((x, y) => x! - y!);
+  expect(from).toEqual(senders.map((qp) => qp.qpNum).sort((x, y) => x - y));
+});
