@@ -83,7 +83,7 @@ describe('a queue pair for datagrams', () => {
     ['with an address handle that is none', () => ({ ah: {} as never, remoteQpn: 1, remoteQkey: 0 })],
     [
       'with an address handle of another domain',
-      (from: Peer, other: Peer) => ({ ah: other.ah, remoteQpn: 1, remoteQkey: 0 }),
+      (_from: Peer, other: Peer) => ({ ah: other.ah, remoteQpn: 1, remoteQkey: 0 }),
     ],
   ])('refuses a datagram %s', async (_name, make) => {
     const { a, b } = await peers();

@@ -53,7 +53,7 @@ describe('parseGid and formatGid', () => {
   });
 
   it.each([undefined, null, 5, new Uint8Array(16)])('refuses %s, which is no string', (value) => {
-    expect(() => parseGid(value as string)).toThrow(
+    expect(() => parseGid(value as never)).toThrow(
       expect.objectContaining({ code: 'ERR_INVALID_ARG_TYPE' }) as Error,
     );
   });
