@@ -9,6 +9,8 @@ export type EngineOptions = MachineOptions & Required<Pick<MachineOptions, 'memo
 export interface Boot {
   process: SupervisedProcess;
   channel: Duplex;
+  /** Bytes that the channel takes before the agent has acknowledged them. Default: no limit. */
+  window?: number;
   /** What the agent is told about the machine's files (SETUP). */
   settings: Record<string, string>;
   /** What it boots, for the progress lines. */

@@ -59,7 +59,7 @@ async function chooseEngine(options: EngineOptions): Promise<Engine> {
 async function boot(engine: Engine, options: EngineOptions): Promise<AgentMachine> {
   const booted = await engine.boot(options);
   options.onProgress?.(`starting ${booted.title}`);
-  const client = new AgentClient(booted.channel);
+  const client = new AgentClient(booted.channel, booted.window);
   const end = once(async (): Promise<void> => {
     if (options.out !== undefined) await Promise.race([client.sync(), booted.process.ended]).catch(() => {});
     await booted.process.kill();

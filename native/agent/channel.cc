@@ -90,6 +90,8 @@ void Channel::Fill() {
   if (n > 0) {
     heard_ = true;
     input_.append(buffer, static_cast<size_t>(n));
+    const uint32_t taken = static_cast<uint32_t>(n);
+    Send(protocol::kAcknowledge, 0, 0, &taken, sizeof taken);
   } else if (n == 0 && !heard_) {
     // A virtio-serial port reads as ended until the device has told the driver that the host is there.
     SleepMilliseconds(5);

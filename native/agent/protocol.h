@@ -21,6 +21,7 @@ enum Type : uint8_t {
   kNotStarted = 36,
   kExited = 37,
   kSynced = 38,
+  kAcknowledge = 39,
 };
 
 enum SpawnFlag : uint8_t { kInput = 1, kRefresh = 2 };

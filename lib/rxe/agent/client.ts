@@ -27,6 +27,7 @@ export interface Endpoint {
 /** The host's end of the protocol: runs commands through the agent at the other end of a byte channel. */
 export class AgentClient {
   readonly #channel: Duplex;
+  readonly #window: number;
   readonly #decoder = new FrameDecoder();
   readonly #commands = new Map<number, Endpoint>();
   readonly #hello = settlement<void>();
@@ -35,9 +36,13 @@ export class AgentClient {
   #syncs: Settlement<void>[] = [];
   #lastCommand = 0;
   #failure: Error | undefined;
+  #waiting: Buffer[] = [];
+  #unacknowledged = 0;
 
-  constructor(channel: Duplex) {
+  /** `window`: the bytes that the channel takes before the agent has acknowledged them. Default: no limit. */
+  constructor(channel: Duplex, window = Infinity) {
     this.#channel = channel;
+    this.#window = window;
     channel.on('data', (bytes: Buffer) => this.#receive(bytes));
     channel.on('error', () => channel.destroy());
     channel.on('close', () => this.#end());
@@ -121,7 +126,23 @@ export class AgentClient {
   }
 
   #send(frame: Buffer): void {
-    if (this.#channel.writable) this.#channel.write(frame);
+    if (this.#window === Infinity) return this.#write(frame);
+    this.#waiting.push(frame);
+    this.#sendWaiting();
+  }
+
+  #sendWaiting(): void {
+    while (this.#waiting.length > 0 && this.#unacknowledged < this.#window) {
+      const next = this.#waiting.shift()!;
+      const piece = next.subarray(0, this.#window - this.#unacknowledged);
+      if (piece.length < next.length) this.#waiting.unshift(next.subarray(piece.length));
+      this.#unacknowledged += piece.length;
+      this.#write(piece);
+    }
+  }
+
+  #write(bytes: Buffer): void {
+    if (this.#channel.writable) this.#channel.write(bytes);
   }
 
   #end(): void {
@@ -156,6 +177,9 @@ export class AgentClient {
         return this.fail(
           new RxeError('ERR_RXE_BOOT', `the machine cannot be set up: ${String(frame.payload)}`),
         );
+      case frameTypes.acknowledge:
+        this.#unacknowledged -= frame.payload.readUInt32LE(0);
+        return this.#sendWaiting();
       case frameTypes.synced:
         return this.#syncs.shift()?.resolve();
     }

@@ -21,6 +21,9 @@
  * - CLOSE: the receiver of a stream wants no more of it (the writer meets SIGPIPE or EPIPE, as on a pipe).
  * - SIGNAL: u32 signal number, sent to the command's process group.
  * - EXITED: u32 exit code, u32 signal (0: none). The last frame of a command; all its output went before.
+ * - ACKNOWLEDGE: u32, from the agent: it has taken so many bytes from the channel. The serial line of User-Mode Linux
+ *   (seen with 6.1) stops for ever once its reader falls 4 KiB behind, so that the host there sends no more than
+ *   `serialWindow` bytes that are not acknowledged.
  * - SYNC: write the shared folders back; the answer is SYNCED.
  * - STOP: only to the owner of a kept machine, which then ends it.
  *
@@ -42,6 +45,7 @@ export const frameTypes = {
   notStarted: 36,
   exited: 37,
   synced: 38,
+  acknowledge: 39,
 } as const;
 
 export const spawnFlags = {
@@ -58,6 +62,8 @@ export const streams = { stdin: 0, stdout: 1, stderr: 2 } as const;
 
 /** Bytes that may be under way on a stream before the first CREDIT. */
 export const initialCredit = 256 * 1024;
+/** Bytes on a serial line that the agent has not acknowledged. */
+export const serialWindow = 3072;
 /** Payload bytes that a receiver accepts in one frame; SPAWN with a large environment is the longest there is. */
 export const maxPayload = 8 * 1024 * 1024;
 /** The most that is sent in one DATA frame. */

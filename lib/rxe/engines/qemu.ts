@@ -1,5 +1,6 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { chooseAccelerator } from '../accelerator.js';
 import { findAgent } from '../agent/binary.js';
 import type { Engine, EngineOptions } from '../engine.js';
 import { RxeError } from '../errors.js';
@@ -37,8 +38,17 @@ export const qemuEngine: Engine = {
     try {
       const initrd = join(folder, 'initramfs');
       await writeFile(initrd, initramfs);
-      const args = commandLine(options, { kernel: await bootFile(kernel), initrd, accelerator: 'tcg' });
-      const machine = await SupervisedProcess.start((await findProgram(program))!, args, process.env);
+      const qemu = (await findProgram(program))!;
+      const image = await bootFile(kernel);
+      const start = (accelerator: 'kvm' | 'tcg'): Promise<SupervisedProcess> =>
+        SupervisedProcess.start(
+          qemu,
+          commandLine(options, { kernel: image, initrd, accelerator }),
+          process.env,
+        );
+      const wanted = options.accel ?? 'auto';
+      const accelerator = await chooseAccelerator(wanted, qemu, () => start('kvm'), options.onProgress);
+      const machine = await start(accelerator);
       return {
         process: machine,
         channel: machine.channel,
@@ -47,7 +57,7 @@ export const qemuEngine: Engine = {
           '9p': 'trans=virtio,version=9p2000.L,cache=loose,msize=512000',
           ...(options.out === undefined ? {} : { out: options.out }),
         },
-        title: `Linux ${kernel.release} in QEMU (tcg)`,
+        title: `Linux ${kernel.release} in QEMU (${accelerator})`,
         explain,
         cleanUp,
       };

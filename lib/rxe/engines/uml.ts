@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { findAgent } from '../agent/binary.js';
+import { serialWindow } from '../agent/protocol.js';
 import type { Boot, Engine, EngineOptions } from '../engine.js';
 import { RxeError } from '../errors.js';
 import { findUmlKernel } from '../kernel/uml.js';
@@ -76,6 +77,7 @@ function boot(
   return {
     process: machine,
     channel: machine.channel,
+    window: serialWindow,
     settings: { files: 'hostfs', ...(options.out === undefined ? {} : { out: options.out }) },
     title: `Linux ${release} in user mode`,
     explain,
