@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { AgentClient } from './agent/client.js';
 import type { Boot, Engine, EngineOptions } from './engine.js';
+import { hostUnusable, startHostMachine } from './engines/host.js';
 import { qemuEngine } from './engines/qemu.js';
 import { umlEngine } from './engines/uml.js';
 import { RxeError } from './errors.js';
@@ -13,22 +14,34 @@ import { machineWire, wireEnvironment, wireScript } from './wire.js';
 const engines: readonly Engine[] = [umlEngine, qemuEngine];
 
 /** Starts a machine with two rxe devices on a wire. Rejects with an RxeError that says what is missing. */
-export function startMachine(options: MachineOptions = {}): Promise<Machine> {
-  return bootMachine(options);
+export async function startMachine(options: MachineOptions = {}): Promise<Machine> {
+  const complete = await completeOptions(options);
+  const engine = options.engine ?? 'auto';
+  const obstacle = engine === 'host' || engine === 'auto' ? await hostUnusable() : undefined;
+  if (engine === 'host' && obstacle) throw obstacle;
+  const takesHost = engine === 'host' || (engine === 'auto' && !obstacle && options.kernel === undefined);
+  if (takesHost) return startHostMachine(complete);
+  return boot(await chooseEngine(complete, obstacle), complete);
 }
 
-/** The same, with the agent's end in reach. */
+/** A machine with a kernel of its own, with the agent's end in reach. */
 export async function bootMachine(options: MachineOptions): Promise<AgentMachine> {
+  const complete = await completeOptions(options);
+  if (options.engine === 'host') {
+    throw new RxeError('ERR_RXE_USAGE', 'the host engine has no machine to keep up: use `node-rdma rxe run`');
+  }
+  return boot(await chooseEngine(complete), complete);
+}
+
+async function completeOptions(options: MachineOptions): Promise<EngineOptions> {
   checkMachineOptions(options);
   options.signal?.throwIfAborted();
-  const complete: EngineOptions = {
+  return {
     ...options,
     memory: options.memory ?? defaults.memory,
     mtu: options.mtu ?? defaults.mtu,
     out: await existingFolder(options.out),
   };
-  const engine = await chooseEngine(complete);
-  return boot(engine, complete);
 }
 
 async function existingFolder(out: string | undefined): Promise<string | undefined> {
@@ -40,14 +53,14 @@ async function existingFolder(out: string | undefined): Promise<string | undefin
   throw new RxeError('ERR_RXE_NO_FOLDER', `--out ${path} ${reason}`);
 }
 
-async function chooseEngine(options: EngineOptions): Promise<Engine> {
+async function chooseEngine(options: EngineOptions, hostObstacle?: Error): Promise<Engine> {
   if (options.engine !== undefined && options.engine !== 'auto') {
     const engine = engines.find(({ name }) => name === options.engine)!;
     const reason = await engine.unusable(options);
     if (reason) throw reason;
     return engine;
   }
-  const reasons: string[] = [];
+  const reasons = hostObstacle ? [`host: ${hostObstacle.message}`] : [];
   for (const engine of engines) {
     const reason = await engine.unusable(options);
     if (!reason) return engine;
