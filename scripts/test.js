@@ -1,11 +1,12 @@
 // @ts-check
 // npm test [-- FILTER… -t NAME --engine uml|qemu]: sets up, then runs every test where it belongs, and counts.
-import { mkdirSync, readFileSync, rmSync, existsSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { filesOf } from './fingerprint.js';
 import { root, runInForeground, runMain, StepError } from './progress.js';
 import { groupsToRun, onDevice, setUp } from './setup.js';
+import { count, inWords } from './test-report.js';
 
 /** Each part is one run of vitest. Those on a device share one machine. */
 const parts = [
@@ -73,30 +74,4 @@ function testFiles(projects, filters) {
     .flatMap((project) => filesOf(`test/${project}`))
     .filter((file) => file.endsWith('.test.ts'))
     .filter((file) => filters.length === 0 || filters.some((filter) => file.includes(filter)));
-}
-
-/**
- * A part that leaves no report, or fails beside its tests (a file that does not load, an error outside any test), counts
- * as a failure.
- * @param {string} report
- * @param {number} status of vitest
- */
-function count(report, status) {
-  if (!existsSync(report)) return { passed: 0, failed: 1, skipped: 0 };
-  const { testResults } = JSON.parse(readFileSync(report, 'utf8'));
-  const counted = { passed: 0, failed: 0, skipped: 0 };
-  for (const { status: ofFile, assertionResults } of testResults) {
-    const failed = assertionResults.filter((/** @type {any} */ test) => test.status === 'failed').length;
-    const passed = assertionResults.filter((/** @type {any} */ test) => test.status === 'passed').length;
-    counted.passed += passed;
-    counted.failed += ofFile === 'failed' ? Math.max(failed, 1) : failed;
-    counted.skipped += assertionResults.length - passed - failed;
-  }
-  if (status !== 0 && counted.failed === 0) counted.failed = 1;
-  return counted;
-}
-
-/** @param {{ passed: number, failed: number, skipped: number }} counted */
-function inWords({ passed, failed, skipped }) {
-  return `${passed} passed, ${failed} failed, ${skipped} skipped`;
 }
