@@ -29,6 +29,7 @@ export {
 } from './verbs/gid.js';
 export { ProtectionDomain, type MemorySource } from './verbs/protection-domain.js';
 export { AddressHandle } from './verbs/address-handle.js';
+export { udpSourcePort } from './verbs/path.js';
 export { SharedReceiveQueue, type SharedReceiveQueueOptions } from './verbs/shared-receive-queue.js';
 export { GRH_BYTES, parseGrh, type GlobalRoutingHeader } from './verbs/grh.js';
 export { MemoryRegion, MemorySlice, RemoteRegion, type RegisterOptions } from './verbs/memory-region.js';

@@ -6,6 +6,7 @@
 #include "completion_queue.h"
 #include "constants.h"
 #include "context.h"
+#include "flow_label.h"
 #include "memory_region.h"
 #include "protection_domain.h"
 #include "queue_pair.h"
@@ -43,6 +44,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("setCallbacks", Napi::Function::New<SetCallbacks>(env, "setCallbacks"));
   exports.Set("deviceList", Napi::Function::New<DeviceList>(env, "deviceList"));
   exports.Set("openDevice", Napi::Function::New<OpenDevice>(env, "openDevice"));
+  exports.Set("udpSourcePort", Napi::Function::New<UdpSourcePort>(env, "udpSourcePort"));
   exports.Set("headerConstants", Napi::Function::New<HeaderConstants>(env, "headerConstants"));
   return exports;
 }

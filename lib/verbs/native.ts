@@ -239,6 +239,7 @@ export interface NativeAddon {
   ): void;
   deviceList(): NativeDevice[];
   openDevice(name: string): NativeContext;
+  udpSourcePort(flowLabel: number): number;
   /** Numbers and offsets as the installed headers have them, for the tests. */
   headerConstants(): Record<string, Record<string, number>>;
 }
