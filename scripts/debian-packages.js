@@ -38,6 +38,7 @@ export const debianPackages = {
     { name: 'ibverbs-utils', why: 'peers: ibv_devinfo, ibv_rc_pingpong', command: 'ibv_devinfo' },
     { name: 'rdmacm-utils', why: 'peers: rping, ucmatose', command: 'rping' },
     { name: 'perftest', why: 'peers: ib_send_bw, ib_write_lat, …', command: 'ib_send_bw' },
+    { name: 'tcpdump', why: 'shows what really goes over the wire', command: 'tcpdump' },
   ],
   check: [
     { name: 'cmake', why: 'writes compile_commands.json', command: 'cmake' },

@@ -24,11 +24,14 @@ export interface AddressVector {
   dgid?: string;
   /** Index of the source GID in the port's table; look it up when it is used, it changes. */
   sgidIndex?: number;
-  /** 20 bits; on RoCE the UDP source port, and so the path through the fabric, follows from it. */
+  /**
+   * 20 bits; on RoCE the UDP source port, and so the path through the fabric, follows from it (see `udpSourcePort`). rxe
+   * leaves the label of the IPv6 header itself at 0.
+   */
   flowLabel?: number;
-  /** 0 to 255; 64 by default. */
+  /** 0 to 255; 64 by default. On RoCE the kernel replaces it by the hop limit of the route to the peer. */
   hopLimit?: number;
-  /** 0 to 255: DSCP in the upper six bits. */
+  /** 0 to 255: DSCP in the upper six bits, ECN in the lower two. */
   trafficClass?: number;
   dlid?: number;
   /** Service level, 0 to 15. */

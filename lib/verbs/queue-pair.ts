@@ -96,13 +96,19 @@ export interface ConnectOptions {
   rnrRetry?: number;
   /** 12 (640 µs) by default. */
   minRnrTimer?: number;
-  /** 20 bits; by default random, so that connections spread over the paths of the fabric. */
+  /** 20 bits; by default random, so that connections spread over the paths of the fabric: see `udpSourcePort`. */
   flowLabel?: number;
-  /** 0 to 255; 0 by default. DSCP in the upper six bits. */
+  /**
+   * 0 to 255; 0 by default. DSCP in the upper six bits: DSCP 26 is `26 << 2`. Of what this end sends, acknowledgements too; the
+   * peer's packets carry the peer's.
+   */
   trafficClass?: number;
-  /** 64 by default. */
+  /**
+   * 64 by default. On RoCE the kernel replaces it by the hop limit of the route to the peer: that of `ip route … hoplimit N`,
+   * else `net.ipv4.ip_default_ttl` or the interface's `hop_limit` for IPv6. {@link QueuePair.query} tells which it has taken.
+   */
   hopLimit?: number;
-  /** Service level, 0 to 15; 0 by default. */
+  /** Service level, 0 to 15; 0 by default. Not on the wire with RoCE v2; a NIC may map it to a priority. */
   sl?: number;
 }
 
