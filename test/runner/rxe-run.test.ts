@@ -7,6 +7,7 @@ import { findProgram } from '../../lib/rxe/search.js';
 import { processesOfMachine, rxe, startRxe, waitUntil } from './cli.js';
 import { engines } from './engines.js';
 
+const hasQemu = (await findProgram('qemu-system-x86_64')) !== undefined;
 const folder = mkdtempSync(join(tmpdir(), 'rxe-run-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -75,7 +76,7 @@ describe('what cannot be done is said at once', () => {
     expect((await refused(['run', '--engine', 'uml', '--kernel', kernel, '--', 'true']))[0]).toBe(202);
   });
 
-  it.skipIf((await findProgram('qemu-system-x86_64')) === undefined)('no kernel for qemu', async () => {
+  it.skipIf(!hasQemu)('no kernel for qemu', async () => {
     const [status] = await refused(['run', '--engine', 'qemu', '--kernel', '/no/such.deb', '--', 'true']);
     expect(status).toBe(202);
   });
