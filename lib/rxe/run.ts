@@ -21,7 +21,7 @@ export async function runCommand(
   try {
     const exit = await command.exited;
     await Promise.all([stdout.done, stderr.done]);
-    if (interruption.reason) throw interruption.reason;
+    if (interruption.reason) throw interruption.reason as Error;
     return { ...exit, stdout: stdout.collected(), stderr: stderr.collected() };
   } finally {
     interruption.clear();

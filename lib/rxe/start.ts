@@ -47,7 +47,7 @@ async function completeOptions(options: MachineOptions): Promise<EngineOptions> 
 async function existingFolder(out: string | undefined): Promise<string | undefined> {
   if (out === undefined) return undefined;
   const path = resolve(out);
-  const found = await stat(path).catch((error: NodeJS.ErrnoException) => error.code);
+  const found = await stat(path).catch((error: unknown) => (error as NodeJS.ErrnoException).code);
   if (typeof found === 'object' && found.isDirectory()) return path;
   const reason = typeof found === 'object' ? 'is not a folder' : `is not there (${found})`;
   throw new RxeError('ERR_RXE_NO_FOLDER', `--out ${path} ${reason}`);
@@ -120,7 +120,7 @@ async function watchForDeath(booted: Boot, client: AgentClient): Promise<void> {
     () => (up = true),
     () => {},
   );
-  const status = await booted.process.ended.catch((error: Error) => error);
+  const status = await booted.process.ended.catch((error: unknown) => error as Error);
   if (status instanceof Error)
     return client.fail(new RxeError('ERR_RXE_BOOT', status.message, { cause: status }));
   const { console } = booted.process;

@@ -66,7 +66,7 @@ describe('what cannot be done is said at once', () => {
     expect(status).toBe(202);
   });
 
-  it('a UML kernel without rdma_rxe', async () => {
+  it('a file that is no User-Mode Linux kernel', async () => {
     const kernel = join(folder, 'linux');
     writeFileSync(kernel, '');
     const [status, said] = await refused(['run', '--engine', 'uml', '--kernel', kernel, '--', 'true']);

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { commandLine as qemuCommandLine } from '../../lib/rxe/engines/qemu.js';
 import { commandLine as umlCommandLine } from '../../lib/rxe/engines/uml.js';
-import { RxeError, rxeExitStatuses, type RxeErrorCode } from '../../lib/rxe/errors.js';
+import { RxeError, rxeExitStatuses } from '../../lib/rxe/errors.js';
 import { archive, fileMode, folderMode } from '../../lib/rxe/initramfs.js';
 import { checkSameOptions, type KeptFacts } from '../../lib/rxe/kept/facts.js';
 import { checkMachineOptions, type MachineOptions } from '../../lib/rxe/options.js';

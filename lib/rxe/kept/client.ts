@@ -22,7 +22,10 @@ export async function connectKeptMachine(): Promise<KeptMachine | undefined> {
   if (!socket) return undefined;
   const client = new AgentClient(socket);
   const facts = JSON.parse((await client.ready)['facts']!) as KeptFacts;
-  const hangUp = async (): Promise<void> => client.close();
+  const hangUp = (): Promise<void> => {
+    client.close();
+    return Promise.resolve();
+  };
   const machine = new AgentMachine(facts.id, facts.engine, facts.environment, client, hangUp, true);
   return Object.assign(machine, { facts });
 }

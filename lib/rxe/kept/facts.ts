@@ -20,7 +20,7 @@ export interface KeptFacts extends MachineFacts {
 
 /** Throws if the machine that is up is not what was asked for. What was left open fits everything. */
 export function checkSameOptions(facts: KeptFacts, wanted: KeptOptions): void {
-  const actual: Record<string, unknown> = { ...facts.options, engine: facts.engine };
+  const actual: Record<string, string | number | undefined> = { ...facts.options, engine: facts.engine };
   for (const [name, value] of Object.entries(wanted)) {
     if (value === undefined || value === 'auto' || value === actual[name]) continue;
     throw new RxeError(
