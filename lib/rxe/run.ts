@@ -42,9 +42,13 @@ function consume(
   sink: Writable | undefined,
 ): { done: Promise<void>; collected: () => Buffer } {
   const pieces: Buffer[] = [];
+  let sinkGone = false;
   if (sink) {
     // The reader of our output is gone: so is the reader of the command's, and it learns of it as usual.
-    const closed = (): void => void stream.destroy();
+    const closed = (): void => {
+      sinkGone = true;
+      stream.destroy();
+    };
     sink.once('error', closed);
     sink.once('close', closed);
     stream.once('close', () => sink.off('error', closed).off('close', closed));
@@ -54,7 +58,7 @@ function consume(
   }
   const done = finished(stream, { writable: false })
     .catch(() => {})
-    .then(() => (sink ? flushed(sink) : undefined));
+    .then(() => (sink && !sinkGone ? flushed(sink) : undefined));
   return { done, collected: () => Buffer.concat(pieces) };
 }
 

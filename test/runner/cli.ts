@@ -2,6 +2,7 @@
 import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 
 const main = join(import.meta.dirname, '../../dist/cli/main.js');
@@ -21,7 +22,9 @@ export interface Running {
 export function startRxe(args: string[], options: SpawnOptions = {}): Running {
   const child = spawn(process.execPath, [main, 'rxe', ...args], { stdio: 'pipe', ...options });
   child.stdin?.on('error', () => {});
-  const streams = Promise.all([buffer(child.stdout!), buffer(child.stderr!)]);
+  const collect = (stream: Readable | null): Promise<Buffer> =>
+    stream ? buffer(stream).catch(() => Buffer.alloc(0)) : Promise.resolve(Buffer.alloc(0));
+  const streams = Promise.all([collect(child.stdout), collect(child.stderr)]);
   const outcome = new Promise<Outcome>((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (status, signal) => {

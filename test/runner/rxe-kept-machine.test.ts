@@ -160,6 +160,17 @@ describe.each(engines)('a kept machine of the %s engine', (engine) => {
     expect((await outcome).signal).toBe('SIGKILL');
   });
 
+  it('ends a command whose reader has gone, as a pipe does', async () => {
+    const { child } = startRxe(['exec', '--', 'yes'], {
+      env,
+      cwd: folder,
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    const status = new Promise((resolve) => child.once('exit', resolve));
+    child.stdout!.once('data', () => child.stdout!.destroy());
+    expect(await status).toBe(128 + 13);
+  });
+
   it('gives a command its input, whatever bytes it is made of, and its end', async () => {
     const input = randomBytes(mebibyte + 12_345);
     const { stdout } = await exec(['cat'], input);
