@@ -3,7 +3,11 @@ import type { EngineName, MachineOptions } from './options.js';
 import type { SupervisedProcess } from './supervisor.js';
 
 /** Options with the defaults filled in. */
-export type EngineOptions = MachineOptions & Required<Pick<MachineOptions, 'memory' | 'mtu'>>;
+export type EngineOptions = MachineOptions &
+  Required<Pick<MachineOptions, 'memory' | 'mtu'>> & {
+    /** A folder of packages that does not change while the machine lives: it may be read from an image. */
+    packages?: string;
+  };
 
 /** A machine that has begun to boot: a process on the host, and the channel to the agent that will be in it. */
 export interface Boot {

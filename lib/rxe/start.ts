@@ -8,6 +8,7 @@ import { qemuEngine } from './engines/qemu.js';
 import { umlEngine } from './engines/uml.js';
 import { RxeError } from './errors.js';
 import { AgentMachine, type Machine } from './machine.js';
+import { nearestPackages } from './package-image.js';
 import { checkMachineOptions, defaults, type MachineOptions } from './options.js';
 import { machineWire, wireEnvironment, wireScript } from './wire.js';
 
@@ -21,10 +22,11 @@ export async function startMachine(options: MachineOptions = {}): Promise<Machin
   if (engine === 'host' && obstacle) throw obstacle;
   const takesHost = engine === 'host' || (engine === 'auto' && !obstacle && options.kernel === undefined);
   if (takesHost) return startHostMachine(complete);
-  return boot(await chooseEngine(complete, obstacle), complete);
+  const packages = await nearestPackages(process.cwd());
+  return boot(await chooseEngine(complete, obstacle), { ...complete, packages });
 }
 
-/** A machine with a kernel of its own, with the agent's end in reach. */
+/** A machine with a kernel of its own, with the agent's end in reach. It is kept, and sees what changes on the host. */
 export async function bootMachine(options: MachineOptions): Promise<AgentMachine> {
   const complete = await completeOptions(options);
   if (options.engine === 'host') {

@@ -42,12 +42,27 @@ std::string NinePOptions(const Settings& settings) {
 }
 
 bool MountShared(const Settings& settings, const std::string& path, std::string* error) {
-  const bool mounted = settings.at("files") == "9p"
-                           ? Mount("9p", "out", path, 0, "trans=virtio,version=9p2000.L,cache=none,msize=512000")
-                           : Mount("hostfs", "none", path, 0, path);
+  const bool mounted =
+      settings.at("files") == "9p"
+          ? Mount("9p", "out", path, 0, "trans=virtio,version=9p2000.L,cache=none,msize=512000")
+          : Mount("hostfs", "none", path, 0, path);
   if (!mounted) *error = Failure("the writable folder " + path + " cannot be mounted");
   shared_folder = path;
   return mounted;
+}
+
+// The disk with an image of a folder, over that folder, with a layer of memory of its own that takes writes.
+// Where it cannot be mounted, the same files are there over 9p.
+void MountPackages(const Settings& settings, const std::string& staging, const std::string& root) {
+  const auto packages = settings.find("packages");
+  if (packages == settings.end()) return;
+  const std::string disk = staging + "/packages";
+  if (!Mount("ext4", "/dev/vda", disk, MS_RDONLY, "")) return;
+  const std::string upper = staging + "/packages-upper", work = staging + "/packages-work";
+  MakeFolders(upper);
+  MakeFolders(work);
+  Mount("overlay", "overlay", root + packages->second, 0,
+        "lowerdir=" + disk + ",upperdir=" + upper + ",workdir=" + work + ",redirect_dir=on");
 }
 
 void MountKernelFileSystems(const std::string& root) {
@@ -127,6 +142,7 @@ bool EnterRoot(const Settings& settings, std::string* error) {
     *error = Failure("no overlay over the host's files");
     return false;
   }
+  MountPackages(settings, staging, root);
   MountKernelFileSystems(root);
   if (chdir(root.c_str()) != 0 || mount(".", "/", nullptr, MS_MOVE, nullptr) != 0 || chroot(".") != 0 ||
       chdir("/") != 0) {

@@ -7,6 +7,7 @@ import { RxeError } from '../errors.js';
 import { archive, fileMode, folderMode, programMode } from '../initramfs.js';
 import { prepareDistributionKernel, type DistributionKernel } from '../kernel/distribution.js';
 import { defaults } from '../options.js';
+import { packageImage } from '../package-image.js';
 import { makeScratch } from '../scratch.js';
 import { findProgram } from '../search.js';
 import { SupervisedProcess } from '../supervisor.js';
@@ -32,6 +33,8 @@ export const qemuEngine: Engine = {
       kernel: options.kernel,
       onProgress: options.onProgress,
     });
+    const packages =
+      options.packages === undefined ? undefined : await packageImage(options.packages, options.onProgress);
     const initramfs = archive(await firstFiles(kernel));
     const folder = await makeScratch({ bytes: initramfs.length + 1024 * 1024, execute: false });
     const cleanUp = () => rm(folder, { recursive: true, force: true });
@@ -43,7 +46,7 @@ export const qemuEngine: Engine = {
       const start = (accelerator: 'kvm' | 'tcg'): Promise<SupervisedProcess> =>
         SupervisedProcess.start(
           qemu,
-          commandLine(options, { kernel: image, initrd, accelerator }),
+          commandLine(options, { kernel: image, initrd, accelerator, packages: packages?.file }),
           process.env,
         );
       const wanted = options.accel ?? 'auto';
@@ -56,6 +59,7 @@ export const qemuEngine: Engine = {
           files: '9p',
           '9p': 'trans=virtio,version=9p2000.L,cache=loose,msize=512000',
           ...(options.out === undefined ? {} : { out: options.out }),
+          ...(packages === undefined ? {} : { packages: packages.folder }),
         },
         title: `Linux ${kernel.release} in QEMU (${accelerator})`,
         explain,
@@ -72,9 +76,14 @@ interface Boot {
   kernel: string;
   initrd: string;
   accelerator: 'kvm' | 'tcg';
+  /** An image of the packages, for the machine's first disk. */
+  packages?: string;
 }
 
-export function commandLine(options: EngineOptions, { kernel, initrd, accelerator }: Boot): string[] {
+export function commandLine(
+  options: EngineOptions,
+  { kernel, initrd, accelerator, packages }: Boot,
+): string[] {
   const share = (id: string, path: string, readonly: boolean): string[] => [
     '-fsdev',
     `local,id=${id},path=${escape(path)},security_model=none,multidevs=remap${readonly ? ',readonly=on' : ''}`,
@@ -97,6 +106,12 @@ export function commandLine(options: EngineOptions, { kernel, initrd, accelerato
     ],
     ...share('host', '/', true),
     ...(options.out === undefined ? [] : share('out', options.out, false)),
+    ...(packages === undefined
+      ? []
+      : [
+          ...['-drive', `file=${escape(packages)},if=none,id=packages,format=raw,readonly=on`],
+          ...['-device', 'virtio-blk-pci,drive=packages'],
+        ]),
   ];
 }
 
