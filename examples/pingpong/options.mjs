@@ -2,6 +2,8 @@
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 
+const MTUS = ['256', '512', '1024', '2048', '4096'];
+
 const usage = (
   program,
   { size, rxDepth, mtu, queuePairs },
@@ -59,6 +61,8 @@ function options({ size, rxDepth, mtu, queuePairs }) {
     if (Number.isInteger(value) && value >= min && value <= max) return value;
     throw new RangeError(`--${name} must be an integer from ${min} to ${max}, not ${values[name]}`);
   };
+  if (mtu && !MTUS.includes(values.mtu))
+    throw new RangeError(`--mtu must be one of ${MTUS.join(', ')}, not ${values.mtu}`);
   const pairs = queuePairs ? number('num-qp', 1, 256) : 1;
   return {
     host: positionals[0],
@@ -71,7 +75,7 @@ function options({ size, rxDepth, mtu, queuePairs }) {
     queuePairs: pairs,
     // While an answer is on its way, the next message may come.
     rxDepth: number('rx-depth', 2 * pairs, 2 ** 20),
-    pathMtu: mtu && number('mtu', 256, 4096),
+    pathMtu: mtu && Number(values.mtu),
     sl: number('sl', 0, 15),
     check: values.chk,
   };
