@@ -117,7 +117,7 @@ napi_value PollHot(napi_env env, napi_callback_info info) {
 
 void CompletionQueueWrap::Define(Napi::Env env) { Wrap::Define(env, {}); }
 
-Napi::Object CompletionQueueWrap::New(Napi::Env env, std::shared_ptr<CompletionQueue> queue) {
+Napi::Object CompletionQueueWrap::New(Napi::Env env, const std::shared_ptr<CompletionQueue>& queue) {
   Napi::Object object = Wrap::New(env, queue);
   if (env.IsExceptionPending()) return {};
   Napi::ArrayBuffer records = Memory::ToArrayBuffer(env, queue->records());

@@ -72,7 +72,7 @@ class CompletionQueueWrap final : public Wrap<CompletionQueueWrap, CompletionQue
   static constexpr napi_type_tag kTag = {0x58c7b1e0d2964a3f, 0xb7e2f4a1905c4d68};
 
   static void Define(Napi::Env env);
-  static Napi::Object New(Napi::Env env, std::shared_ptr<CompletionQueue> queue);
+  static Napi::Object New(Napi::Env env, const std::shared_ptr<CompletionQueue>& queue);
   using Wrap::Wrap;
 };
 

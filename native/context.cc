@@ -294,7 +294,7 @@ Napi::Value ContextWrap::CreateCq(const Napi::CallbackInfo& info) {
     AddonData::Of(env).ThrowErrno(env, "ibv_create_cq", error);
     return {};
   }
-  return CompletionQueueWrap::New(env, std::move(queue));
+  return CompletionQueueWrap::New(env, queue);
 }
 
 }  // namespace node_rdma

@@ -8,8 +8,9 @@
 
 namespace node_rdma {
 
-MemoryRegion::MemoryRegion(std::shared_ptr<Registry> registry, std::shared_ptr<ProtectionDomain> domain,
-                           const Request& request, ibv_mr* verbs)
+MemoryRegion::MemoryRegion(std::shared_ptr<Registry> registry,
+                           const std::shared_ptr<ProtectionDomain>& domain, const Request& request,
+                           ibv_mr* verbs)
     : Resource(std::move(registry), {domain}),
       verbs_(verbs),
       domain_(domain->verbs()),
@@ -18,7 +19,7 @@ MemoryRegion::MemoryRegion(std::shared_ptr<Registry> registry, std::shared_ptr<P
       lkey_(verbs->lkey) {}
 
 std::shared_ptr<MemoryRegion> MemoryRegion::Register(std::shared_ptr<Registry> registry,
-                                                     std::shared_ptr<ProtectionDomain> domain,
+                                                     const std::shared_ptr<ProtectionDomain>& domain,
                                                      const Request& request, int* error) {
   errno = 0;
   ibv_mr* verbs =
@@ -26,8 +27,7 @@ std::shared_ptr<MemoryRegion> MemoryRegion::Register(std::shared_ptr<Registry> r
           ? ibv_reg_mr_iova(domain->verbs(), request.data, request.length, request.iova, request.access)
           : ibv_reg_mr(domain->verbs(), request.data, request.length, request.access);
   if ((*error = ErrorOfPointer(verbs))) return nullptr;
-  return std::shared_ptr<MemoryRegion>(
-      new MemoryRegion(std::move(registry), std::move(domain), request, verbs));
+  return std::shared_ptr<MemoryRegion>(new MemoryRegion(std::move(registry), domain, request, verbs));
 }
 
 int MemoryRegion::Destroy() { return ErrorOfResult(ibv_dereg_mr(verbs_)); }
@@ -98,7 +98,7 @@ Napi::Value Present(Napi::Env env, const std::shared_ptr<MemoryRegion>& region, 
 
 }  // namespace
 
-Napi::Value RegisterMemory(const Napi::CallbackInfo& info, std::shared_ptr<ProtectionDomain> domain,
+Napi::Value RegisterMemory(const Napi::CallbackInfo& info, const std::shared_ptr<ProtectionDomain>& domain,
                            bool sync) {
   Napi::Env env = info.Env();
   AddonData& addon = AddonData::Of(env);
@@ -136,7 +136,7 @@ Napi::Value RegisterMemory(const Napi::CallbackInfo& info, std::shared_ptr<Prote
 
   if (sync) {
     int error = 0;
-    auto region = MemoryRegion::Register(addon.registry, std::move(domain), request, &error);
+    auto region = MemoryRegion::Register(addon.registry, domain, request, &error);
     if (!region) {
       addon.ThrowErrno(env, "ibv_reg_mr", error);
       return {};

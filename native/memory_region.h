@@ -30,7 +30,7 @@ class MemoryRegion final : public Resource {
 
   // May run on any thread. The region has no slot until Publish().
   static std::shared_ptr<MemoryRegion> Register(std::shared_ptr<Registry> registry,
-                                                std::shared_ptr<ProtectionDomain> domain,
+                                                const std::shared_ptr<ProtectionDomain>& domain,
                                                 const Request& request, int* error);
   ~MemoryRegion() override { Close(); }
 
@@ -58,7 +58,7 @@ class MemoryRegion final : public Resource {
   int Destroy() override;
 
  private:
-  MemoryRegion(std::shared_ptr<Registry> registry, std::shared_ptr<ProtectionDomain> domain,
+  MemoryRegion(std::shared_ptr<Registry> registry, const std::shared_ptr<ProtectionDomain>& domain,
                const Request& request, ibv_mr* verbs);
 
   ibv_mr* verbs_;
@@ -88,7 +88,7 @@ class MemoryRegionWrap final : public Wrap<MemoryRegionWrap, MemoryRegion> {
 
 // pd.regMr(source, access, pageSize, iova): `source` is a length in bytes, for memory of the library's own,
 // or a view.
-Napi::Value RegisterMemory(const Napi::CallbackInfo& info, std::shared_ptr<ProtectionDomain> domain,
+Napi::Value RegisterMemory(const Napi::CallbackInfo& info, const std::shared_ptr<ProtectionDomain>& domain,
                            bool sync);
 
 }  // namespace node_rdma

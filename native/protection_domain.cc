@@ -33,13 +33,13 @@ void ProtectionDomainWrap::Define(Napi::Env env) {
 Napi::Value ProtectionDomainWrap::RegMr(const Napi::CallbackInfo& info) {
   auto domain = Open(info.Env());
   if (!domain) return {};
-  return RegisterMemory(info, std::move(domain), /*sync=*/false);
+  return RegisterMemory(info, domain, /*sync=*/false);
 }
 
 Napi::Value ProtectionDomainWrap::RegMrSync(const Napi::CallbackInfo& info) {
   auto domain = Open(info.Env());
   if (!domain) return {};
-  return RegisterMemory(info, std::move(domain), /*sync=*/true);
+  return RegisterMemory(info, domain, /*sync=*/true);
 }
 
 Napi::Value ProtectionDomainWrap::CreateQp(const Napi::CallbackInfo& info) {
@@ -51,7 +51,7 @@ Napi::Value ProtectionDomainWrap::CreateQp(const Napi::CallbackInfo& info) {
 Napi::Value ProtectionDomainWrap::CreateSrq(const Napi::CallbackInfo& info) {
   auto domain = Open(info.Env());
   if (!domain) return {};
-  return CreateSharedReceiveQueue(info, std::move(domain));
+  return CreateSharedReceiveQueue(info, domain);
 }
 
 Napi::Value ProtectionDomainWrap::CreateAh(const Napi::CallbackInfo& info) {

@@ -44,8 +44,6 @@ bool MaySend(ibv_qp_type type, uint8_t opcode) {
 
 constexpr uint8_t kSendFlags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
 
-std::string Text(uint64_t number) { return std::to_string(number); }
-
 }  // namespace
 
 QueuePair::QueuePair(AddonData& addon, Parts parts, ibv_qp* verbs, const ibv_qp_cap& cap)
@@ -122,11 +120,11 @@ void QueuePair::OnClosed() {
 bool QueuePair::TranslateSend(const SendDescriptor& d, uint32_t place, uint32_t ahead, ibv_send_wr* request,
                               ibv_sge* elements, std::string* problem) {
   if (!MaySend(type(), d.opcode)) {
-    *problem = "opcode " + Text(d.opcode) + " cannot be sent on a queue pair of this type";
+    *problem = "opcode " + std::to_string(d.opcode) + " cannot be sent on a queue pair of this type";
     return false;
   }
   if (d.flags & ~kSendFlags) {
-    *problem = "unknown send flags " + Text(d.flags & ~kSendFlags);
+    *problem = "unknown send flags " + std::to_string(d.flags & ~kSendFlags);
     return false;
   }
   const bool atomic = d.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || d.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
@@ -145,11 +143,12 @@ bool QueuePair::TranslateSend(const SendDescriptor& d, uint32_t place, uint32_t 
   const SharedQueue::Elements wanted = {place, ahead, d.sge_count, d.sge, /*device_writes=*/reads, inlined};
   if (!send_->Translate(wanted, elements, &request->num_sge, &total, problem)) return false;
   if (inlined && total > cap_.max_inline_data) {
-    *problem = Text(total) + " bytes inline, but maxInlineData is " + Text(cap_.max_inline_data);
+    *problem =
+        std::to_string(total) + " bytes inline, but maxInlineData is " + std::to_string(cap_.max_inline_data);
     return false;
   }
   if (atomic && total != 8) {
-    *problem = "an atomic needs exactly 8 bytes of local memory, not " + Text(total);
+    *problem = "an atomic needs exactly 8 bytes of local memory, not " + std::to_string(total);
     return false;
   }
   request->sg_list = elements;
@@ -167,7 +166,7 @@ bool QueuePair::TranslateTarget(const SendDescriptor& d, uint32_t ahead, uint64_
                                 std::string* problem) {
   if (bytes > most_bytes_) {
     *problem =
-        Text(bytes) + " bytes are more than the " + Text(most_bytes_) +
+        std::to_string(bytes) + " bytes are more than the " + std::to_string(most_bytes_) +
         (type() == IBV_QPT_UD ? " that a datagram carries on this port (its active MTU): it would be lost"
                               : " that a message may have on this port (maxMsgSz)");
     return false;
@@ -175,7 +174,7 @@ bool QueuePair::TranslateTarget(const SendDescriptor& d, uint32_t ahead, uint64_
   if (type() == IBV_QPT_UD) {
     AddressHandle* handle = addon_.address_handles.Find(d.rkey);
     if (!handle || handle->closing || handle->closed()) {
-      *problem = "address handle " + Text(d.rkey) + " does not exist or is closed";
+      *problem = "address handle " + std::to_string(d.rkey) + " does not exist or is closed";
       return false;
     }
     if (handle->domain() != parts_.domain->verbs()) {
@@ -184,7 +183,7 @@ bool QueuePair::TranslateTarget(const SendDescriptor& d, uint32_t ahead, uint64_
     }
     const auto remote_qpn = static_cast<uint32_t>(d.remote_address);
     if (remote_qpn > 0xffffff) {
-      *problem = "the remote queue pair number " + Text(remote_qpn) + " has more than 24 bits";
+      *problem = "the remote queue pair number " + std::to_string(remote_qpn) + " has more than 24 bits";
       return false;
     }
     send_->requests()->NameAddress(ahead, d.rkey);
@@ -224,7 +223,8 @@ PostResult QueuePair::PostSend(uint32_t first, uint32_t count) {
     request.wr_id =
         send_->requests()->Prepare(i, static_cast<uint64_t>(descriptor.id_high) << 32 | descriptor.id);
     if (!TranslateSend(descriptor, place, i, &request, &elements[i * most], &result.problem)) {
-      return PostResult::Refused(kBadDescriptor, "descriptor " + Text(place) + ": " + result.problem);
+      return PostResult::Refused(kBadDescriptor,
+                                 "descriptor " + std::to_string(place) + ": " + result.problem);
     }
     request.next = i + 1 < count ? &requests[i + 1] : nullptr;
   }
@@ -311,7 +311,7 @@ void QueuePairWrap::Define(Napi::Env env) {
                     });
 }
 
-Napi::Object QueuePairWrap::New(Napi::Env env, std::shared_ptr<QueuePair> queue_pair) {
+Napi::Object QueuePairWrap::New(Napi::Env env, const std::shared_ptr<QueuePair>& queue_pair) {
   Napi::Object object = Wrap::New(env, queue_pair);
   if (env.IsExceptionPending()) return {};
   Napi::ArrayBuffer memory = Memory::ToArrayBuffer(env, queue_pair->memory());
@@ -428,7 +428,7 @@ Napi::Value CreateQueuePair(const Napi::CallbackInfo& info, std::shared_ptr<Prot
     addon.ThrowErrno(env, "ibv_create_qp", error);
     return {};
   }
-  return QueuePairWrap::New(env, std::move(queue_pair));
+  return QueuePairWrap::New(env, queue_pair);
 }
 
 }  // namespace node_rdma

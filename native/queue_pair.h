@@ -101,7 +101,7 @@ class QueuePairWrap final : public Wrap<QueuePairWrap, QueuePair> {
   static constexpr napi_type_tag kTag = {0xe49a07c36b8d4152, 0x8c05be7d1fa24396};
 
   static void Define(Napi::Env env);
-  static Napi::Object New(Napi::Env env, std::shared_ptr<QueuePair> queue_pair);
+  static Napi::Object New(Napi::Env env, const std::shared_ptr<QueuePair>& queue_pair);
   using Wrap::Wrap;
 
  private:

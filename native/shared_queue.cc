@@ -11,8 +11,6 @@ namespace {
 // Most that the shared memory of one object may take, far above any sane size of queues.
 constexpr uint64_t kMostShared = 1ull << 31;
 
-std::string Text(uint64_t number) { return std::to_string(number); }
-
 }  // namespace
 
 bool QueueShape::Lay(uint32_t most_descriptors, uint64_t* size, QueueLayout* layout) const {
@@ -37,8 +35,8 @@ bool QueueShape::Lay(uint32_t most_descriptors, uint64_t* size, QueueLayout* lay
 bool SharedQueue::Translate(const Elements& wanted, ibv_sge* elements, int* translated, uint64_t* total,
                             std::string* problem) {
   if (wanted.count > shape_.max_sge) {
-    *problem = Text(wanted.count) + " scatter/gather elements, but the queue was created for " +
-               Text(shape_.max_sge);
+    *problem = std::to_string(wanted.count) + " scatter/gather elements, but the queue was created for " +
+               std::to_string(shape_.max_sge);
     return false;
   }
   *translated = 0;
@@ -51,7 +49,8 @@ bool SharedQueue::Translate(const Elements& wanted, ibv_sge* elements, int* tran
     *total += element.length;
     if (wanted.inlined && element.mr == kInlineArea) {
       if (element.length > shape_.max_inline || wanted.count != 1) {
-        *problem = Text(element.length) + " bytes inline, but maxInlineData is " + Text(shape_.max_inline);
+        *problem = std::to_string(element.length) + " bytes inline, but maxInlineData is " +
+                   std::to_string(shape_.max_inline);
         return false;
       }
       auto* bytes = At<std::byte>(layout_.inline_area + wanted.place * layout_.inline_stride);
@@ -61,7 +60,7 @@ bool SharedQueue::Translate(const Elements& wanted, ibv_sge* elements, int* tran
     }
     MemoryRegion* region = addon_.regions.Find(element.mr);
     if (!region || region->closing || region->closed()) {
-      *problem = "memory region " + Text(element.mr) + " does not exist or is closed";
+      *problem = "memory region " + std::to_string(element.mr) + " does not exist or is closed";
       return false;
     }
     if (region->domain() != domain_) {
@@ -69,8 +68,9 @@ bool SharedQueue::Translate(const Elements& wanted, ibv_sge* elements, int* tran
       return false;
     }
     if (element.offset > region->length() || element.length > region->length() - element.offset) {
-      *problem = "offset " + Text(element.offset) + " and length " + Text(element.length) +
-                 " reach outside the memory region of " + Text(region->length()) + " bytes";
+      *problem = "offset " + std::to_string(element.offset) + " and length " +
+                 std::to_string(element.length) + " reach outside the memory region of " +
+                 std::to_string(region->length()) + " bytes";
       return false;
     }
     if (wanted.device_writes && !region->locally_writable()) {

@@ -6,14 +6,13 @@
 
 namespace node_rdma {
 
-std::shared_ptr<SharedReceiveQueue> SharedReceiveQueue::Create(AddonData& addon,
-                                                               std::shared_ptr<ProtectionDomain> domain,
-                                                               ibv_srq_init_attr* init,
-                                                               uint32_t most_descriptors, int* error) {
+std::shared_ptr<SharedReceiveQueue> SharedReceiveQueue::Create(
+    AddonData& addon, const std::shared_ptr<ProtectionDomain>& domain, ibv_srq_init_attr* init,
+    uint32_t most_descriptors, int* error) {
   errno = 0;
   ibv_srq* verbs = ibv_create_srq(domain->verbs(), init);
   if ((*error = ErrorOfPointer(verbs))) return nullptr;
-  std::shared_ptr<SharedReceiveQueue> queue(new SharedReceiveQueue(addon, std::move(domain), verbs));
+  std::shared_ptr<SharedReceiveQueue> queue(new SharedReceiveQueue(addon, domain, verbs));
   if ((*error = queue->Prepare(init->attr, most_descriptors))) return nullptr;
   return queue;
 }
@@ -76,7 +75,7 @@ void SharedReceiveQueueWrap::Define(Napi::Env env) {
                     });
 }
 
-Napi::Object SharedReceiveQueueWrap::New(Napi::Env env, std::shared_ptr<SharedReceiveQueue> queue) {
+Napi::Object SharedReceiveQueueWrap::New(Napi::Env env, const std::shared_ptr<SharedReceiveQueue>& queue) {
   Napi::Object object = Wrap::New(env, queue);
   if (env.IsExceptionPending()) return {};
   Napi::ArrayBuffer memory = Memory::ToArrayBuffer(env, queue->memory());
@@ -121,7 +120,7 @@ Napi::Value SharedReceiveQueueWrap::Query(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value CreateSharedReceiveQueue(const Napi::CallbackInfo& info,
-                                     std::shared_ptr<ProtectionDomain> domain) {
+                                     const std::shared_ptr<ProtectionDomain>& domain) {
   Napi::Env env = info.Env();
   AddonData& addon = AddonData::Of(env);
   Arguments arguments(info);
@@ -133,13 +132,13 @@ Napi::Value CreateSharedReceiveQueue(const Napi::CallbackInfo& info,
   ibv_srq_init_attr init = {};
   init.attr = {max_wr, max_sge, limit};
   int error = 0;
-  auto queue = SharedReceiveQueue::Create(addon, std::move(domain), &init,
-                                          std::clamp(descriptors, 1u, 1u << 20), &error);
+  auto queue =
+      SharedReceiveQueue::Create(addon, domain, &init, std::clamp(descriptors, 1u, 1u << 20), &error);
   if (!queue) {
     addon.ThrowErrno(env, "ibv_create_srq", error);
     return {};
   }
-  return SharedReceiveQueueWrap::New(env, std::move(queue));
+  return SharedReceiveQueueWrap::New(env, queue);
 }
 
 }  // namespace node_rdma

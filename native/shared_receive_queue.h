@@ -22,7 +22,7 @@ class SharedReceiveQueue final : public Resource {
   static constexpr const char* kKindName = "SharedReceiveQueue";
 
   static std::shared_ptr<SharedReceiveQueue> Create(AddonData& addon,
-                                                    std::shared_ptr<ProtectionDomain> domain,
+                                                    const std::shared_ptr<ProtectionDomain>& domain,
                                                     ibv_srq_init_attr* init, uint32_t most_descriptors,
                                                     int* error);
   ~SharedReceiveQueue() override { Close(); }
@@ -50,7 +50,7 @@ class SharedReceiveQueue final : public Resource {
   int Destroy() override;
 
  private:
-  SharedReceiveQueue(AddonData& addon, std::shared_ptr<ProtectionDomain> domain, ibv_srq* verbs)
+  SharedReceiveQueue(AddonData& addon, const std::shared_ptr<ProtectionDomain>& domain, ibv_srq* verbs)
       : Resource(addon.registry, {domain}), addon_(addon), domain_(domain->verbs()), verbs_(verbs) {}
 
   int Prepare(const ibv_srq_attr& attributes, uint32_t most_descriptors);
@@ -71,7 +71,7 @@ class SharedReceiveQueueWrap final : public Wrap<SharedReceiveQueueWrap, SharedR
   static constexpr napi_type_tag kTag = {0x91be06f3d42a4c57, 0xa07c5d1e83f94b60};
 
   static void Define(Napi::Env env);
-  static Napi::Object New(Napi::Env env, std::shared_ptr<SharedReceiveQueue> queue);
+  static Napi::Object New(Napi::Env env, const std::shared_ptr<SharedReceiveQueue>& queue);
   using Wrap::Wrap;
 
  private:
@@ -81,6 +81,6 @@ class SharedReceiveQueueWrap final : public Wrap<SharedReceiveQueueWrap, SharedR
 
 // pd.createSrq(maxWr, maxSge, srqLimit, descriptors)
 Napi::Value CreateSharedReceiveQueue(const Napi::CallbackInfo& info,
-                                     std::shared_ptr<ProtectionDomain> domain);
+                                     const std::shared_ptr<ProtectionDomain>& domain);
 
 }  // namespace node_rdma

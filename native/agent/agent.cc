@@ -81,7 +81,8 @@ void ServeCommands(Channel* channel) {
   while (!channel->closed()) {
     const bool hold_output = channel->congested();
     fds.clear();
-    fds.push_back({channel->fd(), static_cast<short>(channel->wants_to_write() ? POLLIN | POLLOUT : POLLIN), 0});
+    fds.push_back(
+        {channel->fd(), static_cast<short>(channel->wants_to_write() ? POLLIN | POLLOUT : POLLIN), 0});
     fds.push_back({children, POLLIN, 0});
     for (const auto& command : commands) command->Watch(&fds, hold_output);
     if (poll(fds.data(), fds.size(), -1) < 0) continue;

@@ -1,5 +1,5 @@
-// The one program that `node-rdma rxe` needs besides the kernel. As process 1 it runs a machine; on the host it keeps
-// watch over one.
+// The one program that `node-rdma rxe` needs besides the kernel. As process 1 it runs a machine; on the host
+// it keeps watch over one.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

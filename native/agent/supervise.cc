@@ -41,7 +41,7 @@ int Supervise(int argc, char** argv) {
     fputs("usage: supervise GRACE-MS PROGRAM [ARGUMENT...]\n", stderr);
     return 125;
   }
-  const int grace = atoi(argv[0]);
+  const int grace = static_cast<int>(strtol(argv[0], nullptr, 10));
   // A terminal's Ctrl-C, or its end, is for the owner to act on.
   setsid();
   for (int ignored : {SIGINT, SIGHUP, SIGQUIT, SIGTERM, SIGPIPE}) signal(ignored, SIG_IGN);
