@@ -1,9 +1,9 @@
-import { markAsUntransferable } from 'node:worker_threads';
 import { AddressHandle } from './address-handle.js';
 import { Access } from './constants.js';
 import type { Context } from './context.js';
 import { explain, explaining, invalidArgType, outOfRange, RdmaError } from './errors.js';
 import type { GidSelection } from './gid.js';
+import { keepInPlace } from './keep-in-place.js';
 import { ADDRESS_VECTOR_WORDS } from './layout.js';
 import { memlockAdvice } from './memlock.js';
 import { MemoryRegion, type RegisterOptions } from './memory-region.js';
@@ -274,7 +274,7 @@ function viewOf(source: Exclude<MemorySource, number>, access: number): ArrayBuf
       'a pooled Buffer',
     );
   }
-  if (!(buffer instanceof SharedArrayBuffer)) markAsUntransferable(buffer);
+  if (!(buffer instanceof SharedArrayBuffer)) keepInPlace(buffer);
   return view;
 }
 

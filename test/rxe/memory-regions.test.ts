@@ -4,6 +4,21 @@ import { ALL_REMOTE, connectedPair, device, succeeded } from '../support/device.
 
 const pd = () => device().allocPd();
 
+/** From Node.js 22 on. */
+const canTransfer = 'transfer' in ArrayBuffer.prototype;
+const transfer = (buffer: ArrayBuffer, method: 'transfer' | 'transferToFixedLength' = 'transfer') =>
+  (buffer as unknown as Record<typeof method, () => ArrayBuffer>)[method]();
+
+/** Its length after an attempt to give it to another thread: Node.js 20 makes a copy, later versions throw. */
+function triesToMove(buffer: ArrayBuffer): number {
+  try {
+    structuredClone(buffer, { transfer: [buffer] });
+  } catch (error) {
+    expect(error).toMatchObject({ name: 'DataCloneError' });
+  }
+  return buffer.byteLength;
+}
+
 describe('memory of the library', () => {
   it('is page-aligned, zeroed, and as long as was asked for', async () => {
     const mr = await pd().regMr(5000, { access: ALL_REMOTE });
@@ -26,10 +41,17 @@ describe('memory of the library', () => {
     mr.close();
   });
 
-  it('stays with the device when its ArrayBuffer is detached', async () => {
+  it('cannot be transferred to another thread', () => {
+    const mr = pd().regMrSync(4096);
+    expect(triesToMove(mr.buffer.buffer as ArrayBuffer)).toBe(4096);
+  });
+
+  it.skipIf(!canTransfer)('stays with the device when its ArrayBuffer is detached', async () => {
     const { a, b } = await connectedPair();
     b.mr.buffer.fill(7, 0, 100);
-    structuredClone(b.mr.buffer.buffer, { transfer: [b.mr.buffer.buffer as ArrayBuffer] });
+    const moved = transfer(b.mr.buffer.buffer as ArrayBuffer);
+    expect(moved.byteLength).toBe(b.mr.length);
+    expect(b.mr.buffer).toHaveLength(0);
     a.qp.postSend({
       opcode: 'rdmaRead',
       sge: { mr: a.mr, length: 100 },
@@ -79,10 +101,16 @@ describe('memory of the user', () => {
   it('cannot be transferred away while it is registered', () => {
     const buffer = new ArrayBuffer(4096);
     pd().regMrSync(buffer);
-    try {
-      structuredClone(buffer, { transfer: [buffer] });
-    } catch {
-      // Newer versions of Node throw; older ones make a copy.
+    expect(triesToMove(buffer)).toBe(4096);
+  });
+
+  it.skipIf(!canTransfer)('cannot be moved by its own methods', () => {
+    const buffer = new ArrayBuffer(4096);
+    const domain = pd();
+    domain.regMrSync(buffer);
+    domain.regMrSync(buffer);
+    for (const method of ['transfer', 'transferToFixedLength'] as const) {
+      expect(() => transfer(buffer, method)).toThrow(/cannot be transferred: it was registered/);
     }
     expect(buffer.byteLength).toBe(4096);
   });
