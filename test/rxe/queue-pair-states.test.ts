@@ -176,7 +176,7 @@ describe('connect', () => {
       syscall: 'ibv_modify_qp',
       device: deviceA,
       message: expect.stringMatching(
-        /INIT to RTR with GID \d+: .*RoCE v2, IPv4 on .*peer's GID ::ffff:203\.0\.113\.77/,
+        /INIT to RTR\. With GID \d+: .*RoCE v2, IPv4 on .*peer's GID ::ffff:203\.0\.113\.77/,
       ) as string,
     });
     expect(a.qp.query().qpState).toBe('init');
