@@ -58,9 +58,9 @@ function readOptions() {
  */
 async function nodeOf(major) {
   if (process.version.startsWith(`v${major}.`)) return process.execPath;
-  const { ensureCached } = await import('../dist/rxe/cache.js');
+  const { ensureCached } = await import(new URL('../dist/rxe/cache.js', import.meta.url).href);
   const name = `node-linux-${process.arch}`;
-  const folder = await ensureCached(`node/${major}`, (directory) =>
+  const folder = await ensureCached(`node/${major}`, (/** @type {string} */ directory) =>
     step(`Node.js ${major}, by npm`, async ({ run }) => {
       const quietly = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel', 'http'];
       await run('npm', ['install', ...quietly, '--prefix', directory, `${name}@${major}`]);
