@@ -54,8 +54,17 @@ async function send({ a, b, ah: given }: Way, ah = given): Promise<void> {
   expect(b.mr.buffer.subarray(byteLen! - bytes.length, byteLen)).toEqual(bytes);
 }
 
-const sentTo = (packets: Packet[], { qpNum }: { qpNum: number }, opcode: number) =>
+const allTo = (packets: Packet[], { qpNum }: { qpNum: number }, opcode: number) =>
   packets.filter((packet) => packet.destinationQp === qpNum && packet.opcode === opcode);
+
+/** The packet that went to a queue pair, once or, on a busy machine, again after a timeout. */
+function sentTo(packets: Packet[], qp: { qpNum: number }, opcode: number): Packet {
+  const [first, ...repetitions] = allTo(packets, qp, opcode);
+  if (first === undefined)
+    throw new Error(`no packet ${opcode} to QP ${qp.qpNum}: ${JSON.stringify(packets)}`);
+  for (const packet of repetitions) expect(packet).toEqual(first);
+  return first;
+}
 
 /** The label that the kernel takes for a connection without one (`rdma_calc_flow_label`). */
 function labelOfNumbers(from: number, to: number): number {
@@ -70,21 +79,19 @@ describe.each<Family>([4, 6])('over IPv%i', (family) => {
   it.each(['rc', 'uc', 'ud'] as const)('%s packets carry what was asked for', async (type) => {
     const options = { trafficClass: (26 << 2) | 1, flowLabel: 0x12345, sl: 3 };
     const one = await way(type, family, options);
-    const packets = sentTo(await capturing(netdevB, () => send(one)), one.b.qp, opcodes[type]);
-    expect(packets).toEqual([
-      {
-        family,
-        source: addressA,
-        destination: addressB,
-        trafficClass: 105,
-        hopLimit: 64,
-        flowLabel: family === 6 ? 0 : undefined,
-        sourcePort: type === 'ud' ? (expect.any(Number) as number) : udpSourcePort(0x12345),
-        destinationPort: ROCE_PORT,
-        opcode: opcodes[type],
-        destinationQp: one.b.qp.qpNum,
-      },
-    ]);
+    const packet = sentTo(await capturing(netdevB, () => send(one)), one.b.qp, opcodes[type]);
+    expect(packet).toEqual({
+      family,
+      source: addressA,
+      destination: addressB,
+      trafficClass: 105,
+      hopLimit: 64,
+      flowLabel: family === 6 ? 0 : undefined,
+      sourcePort: type === 'ud' ? (expect.any(Number) as number) : udpSourcePort(0x12345),
+      destinationPort: ROCE_PORT,
+      opcode: opcodes[type],
+      destinationQp: one.b.qp.qpNum,
+    });
   });
 
   it('each end marks its own packets, acknowledgements too', async () => {
@@ -95,19 +102,23 @@ describe.each<Family>([4, 6])('over IPv%i', (family) => {
       { trafficClass: 184, flowLabel: 0x22 },
     );
     const packets = await capturing(netdevB, () => send(one));
-    expect(sentTo(packets, one.b.qp, opcodes.rc)).toMatchObject([
-      { trafficClass: 8, sourcePort: udpSourcePort(0x11), source: addressA },
-    ]);
-    expect(sentTo(packets, one.a.qp, opcodes.acknowledge)).toMatchObject([
-      { trafficClass: 184, sourcePort: udpSourcePort(0x22), source: addressB },
-    ]);
+    expect(sentTo(packets, one.b.qp, opcodes.rc)).toMatchObject({
+      trafficClass: 8,
+      sourcePort: udpSourcePort(0x11),
+      source: addressA,
+    });
+    expect(sentTo(packets, one.a.qp, opcodes.acknowledge)).toMatchObject({
+      trafficClass: 184,
+      sourcePort: udpSourcePort(0x22),
+      source: addressB,
+    });
   });
 
   it('a flow label of 0 becomes one of both queue pair numbers', async () => {
     const one = await way('uc', family, { flowLabel: 0 });
     const packets = await capturing(netdevB, () => send(one));
     const label = labelOfNumbers(one.a.qp.qpNum, one.b.qp.qpNum);
-    expect(sentTo(packets, one.b.qp, opcodes.uc)).toMatchObject([{ sourcePort: udpSourcePort(label) }]);
+    expect(sentTo(packets, one.b.qp, opcodes.uc).sourcePort).toBe(udpSourcePort(label));
   });
 
   it('connections spread over source ports without any option', async () => {
@@ -116,7 +127,7 @@ describe.each<Family>([4, 6])('over IPv%i', (family) => {
     const packets = await capturing(netdevB, async () => {
       for (const one of ways) await send(one);
     });
-    const ports = ways.map((one) => sentTo(packets, one.b.qp, opcodes.rc)[0]!.sourcePort);
+    const ports = ways.map((one) => sentTo(packets, one.b.qp, opcodes.rc).sourcePort);
     ways.forEach(({ a }, i) => expect(ports[i]).toBe(udpSourcePort(a.qp.query().ahAttr.flowLabel)));
     expect(new Set(ports).size).toBeGreaterThan(1);
   });
@@ -128,7 +139,7 @@ describe.each<Family>([4, 6])('over IPv%i', (family) => {
       await send(one);
       await send(one, other);
     });
-    const [first, second] = sentTo(packets, one.b.qp, opcodes.ud);
+    const [first, second] = allTo(packets, one.b.qp, opcodes.ud);
     expect([first!.trafficClass, second!.trafficClass]).toEqual([0, 32]);
     expect(first!.sourcePort).toBe(second!.sourcePort);
     expect(first!.sourcePort).toBeGreaterThanOrEqual(0xc000);
@@ -145,7 +156,7 @@ describe.each<Family>([4, 6])('over IPv%i', (family) => {
       await send(ud);
     });
     for (const one of [rc, ud]) {
-      expect(sentTo(packets, one.b.qp, opcodes[one.type as 'rc' | 'ud'])).toMatchObject([{ hopLimit: 9 }]);
+      expect(sentTo(packets, one.b.qp, opcodes[one.type]).hopLimit).toBe(9);
     }
   });
 });

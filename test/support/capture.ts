@@ -1,5 +1,7 @@
 // What really goes over the wire: the RoCE v2 packets that tcpdump sees on an end of it.
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import dgram from 'node:dgram';
 import { once } from 'node:events';
 import { formatGid } from '../../lib/index.js';
 
@@ -26,29 +28,52 @@ export interface Packet {
   destinationQp: number;
 }
 
+/** Nobody listens there (RFC 863); what is sent there says that the capture has seen all that went before. */
+const MARK_PORT = 9;
+
 /**
- * The packets that pass an interface while `work` runs.
+ * The RoCE packets that pass an end of the wire while `work` runs.
  *
  * @throws Error where tcpdump is missing or cannot capture, with what it said
  */
 export async function capturing(netdev: string, work: () => Promise<void>): Promise<Packet[]> {
-  // Packet by packet, both in the kernel and in tcpdump: else the last ones would be lost when it ends.
   const options = ['--immediate-mode', '-U', '-n', '-Z', 'root', '-w', '-'];
-  const tcpdump = spawn('tcpdump', ['-i', netdev, ...options, `udp port ${ROCE_PORT}`]);
-  const chunks: Buffer[] = [];
-  tcpdump.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
+  const filter = `udp dst port ${ROCE_PORT} or udp dst port ${MARK_PORT}`;
+  const tcpdump = spawn('tcpdump', ['-i', netdev, ...options, filter]);
+  let file = Buffer.alloc(0);
+  tcpdump.stdout.on('data', (chunk: Buffer) => (file = Buffer.concat([file, chunk])));
   const closed = once(tcpdump, 'close');
   try {
     await captures(tcpdump);
     await work();
+    const mark = randomBytes(16);
+    await sendOverWire(mark);
+    await seen(tcpdump, () => file.includes(mark));
   } finally {
     tcpdump.kill('SIGINT');
     await closed.catch(() => undefined);
   }
-  return packetsOf(Buffer.concat(chunks));
+  return packetsOf(file).filter(({ destinationPort }) => destinationPort === ROCE_PORT);
 }
 
-async function captures(tcpdump: ReturnType<typeof spawn>): Promise<void> {
+async function sendOverWire(bytes: Buffer): Promise<void> {
+  const socket = dgram.createSocket('udp4').bind(0, process.env.NODE_RDMA_RXE_ADDRESS_A);
+  await once(socket, 'listening');
+  await new Promise<void>((resolve, reject) => {
+    socket.send(bytes, MARK_PORT, process.env.NODE_RDMA_RXE_ADDRESS_B, (error) =>
+      error ? reject(error) : resolve(),
+    );
+  });
+  socket.close();
+}
+
+/** tcpdump loses at its end what it has not read yet, so it must not end before. */
+async function seen(tcpdump: ChildProcess, isThere: () => boolean): Promise<void> {
+  const signal = AbortSignal.timeout(30_000);
+  while (!isThere()) await once(tcpdump.stdout!, 'data', { signal });
+}
+
+async function captures(tcpdump: ChildProcess): Promise<void> {
   let said = '';
   await new Promise<void>((resolve, reject) => {
     tcpdump.stderr!.setEncoding('utf8').on('data', (text: string) => {
