@@ -18,8 +18,9 @@ const onDevice = (name: string) => ({
     server: external,
     isolate: false,
     maxWorkers: 1,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // A bound for what hangs, no measure of speed: under emulation on a busy machine Node alone takes ten seconds to start.
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
   },
 });
 

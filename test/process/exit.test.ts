@@ -17,7 +17,7 @@ function run(name: string, args: string[] = [], flags: string[] = []): Promise<E
     const child = execFile(
       process.execPath,
       [...flags, program(name), ...args],
-      { timeout: 50_000, killSignal: 'SIGKILL' },
+      { timeout: 150_000, killSignal: 'SIGKILL' },
       (_error, stdout, stderr) =>
         resolve({ status: child.exitCode, signal: child.signalCode, stdout, stderr }),
     );
@@ -34,11 +34,7 @@ function resources(): string[] {
 
 // Each process costs a second or more in a machine, so not every stage ends in every way.
 const ends: [way: string, status: number, stages: string[]][] = [
-  [
-    'exit',
-    0,
-    ['import', 'open', 'pd', 'cq', 'mr', 'registering', 'qp', 'modifying', 'inFlight', 'closing', 'closed'],
-  ],
+  ['exit', 0, ['import', 'open', 'mr', 'registering', 'modifying', 'inFlight', 'closing']],
   ['return', 0, ['registering', 'inFlight', 'closed']],
   ['throw', 1, ['modifying', 'inFlight']],
 ];
@@ -52,7 +48,7 @@ describe.each(ends)('a process that ends by %s', (way, status, stages) => {
 });
 
 it('workers with work in flight end, terminated or by themselves, also two at once', async () => {
-  const end = await run('workers', ['3']);
+  const end = await run('workers', ['2']);
   expect(end, end.stderr).toMatchObject({ status: 0, signal: null, stdout: 'all workers ended\n' });
   expect(end.stderr).toBe('');
   expect(resources()).toEqual([]);
