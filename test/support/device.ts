@@ -1,5 +1,5 @@
 // Two ends on the machine's wire, for tests on a real device.
-import { afterEach } from 'vitest';
+import { onTestFinished } from 'vitest';
 import {
   Access,
   openDevice,
@@ -28,17 +28,11 @@ export interface End {
   qp: QueuePair;
 }
 
-const open = new Set<Context>();
-
-afterEach(() => {
-  for (const context of open) context.close({ cascade: true });
-  open.clear();
-});
-
 /** A device that is closed, with all that hangs on it, when the test ends. */
 export function device(name = deviceA): Context {
   const context = openDevice(name);
-  open.add(context);
+  // Not by afterEach() here: this module is loaded once for all files, and would only serve the first.
+  onTestFinished(() => context.close({ cascade: true }));
   return context;
 }
 
