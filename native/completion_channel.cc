@@ -1,5 +1,6 @@
 #include "completion_channel.h"
 
+#include <bit>
 #include <map>
 
 #include "util/verbs_error.h"
@@ -17,7 +18,7 @@ std::shared_ptr<CompletionChannel> CompletionChannel::Create(AddonData& addon,
 }
 
 std::shared_ptr<CompletionChannel> CompletionChannel::OfContext(AddonData& addon,
-                                                                std::shared_ptr<Context> context,
+                                                                const std::shared_ptr<Context>& context,
                                                                 int* error) {
   auto channel = context->completion_channel.lock();
   if (channel && !channel->closed()) return channel;
@@ -74,7 +75,7 @@ void CompletionChannel::OnReadable(int error) {
     error = ErrorOfMinusOne(ibv_get_cq_event(verbs_, &queue, &serial));
     if (error != 0) break;
     ++events[queue];
-    serials.insert(reinterpret_cast<uintptr_t>(serial));
+    serials.insert(std::bit_cast<uint64_t>(serial));
   }
   for (auto [queue, count] : events) ibv_ack_cq_events(queue, count);
   if (error == EAGAIN || error == EINTR) {
@@ -89,7 +90,7 @@ void CompletionChannel::OnReadable(int error) {
 
 void CompletionChannelWrap::Define(Napi::Env env) { Wrap::Define(env, {}); }
 
-Napi::Object CompletionChannelWrap::New(Napi::Env env, std::shared_ptr<CompletionChannel> channel) {
+Napi::Object CompletionChannelWrap::New(Napi::Env env, const std::shared_ptr<CompletionChannel>& channel) {
   Napi::Object object = Wrap::New(env, channel);
   if (env.IsExceptionPending()) return {};
   object.Set("fd", channel->verbs()->fd);

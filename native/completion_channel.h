@@ -25,8 +25,8 @@ class CompletionChannel final : public Resource, private DescriptorWatcher::Read
                                                    int* error);
   // The one that a context has for all queues that name no channel. It comes with the first of them and goes
   // with the last.
-  static std::shared_ptr<CompletionChannel> OfContext(AddonData& addon, std::shared_ptr<Context> context,
-                                                      int* error);
+  static std::shared_ptr<CompletionChannel> OfContext(AddonData& addon,
+                                                      const std::shared_ptr<Context>& context, int* error);
   ~CompletionChannel() override;
 
   ibv_comp_channel* verbs() const { return verbs_; }
@@ -68,7 +68,7 @@ class CompletionChannelWrap final : public Wrap<CompletionChannelWrap, Completio
   static constexpr napi_type_tag kTag = {0x91d4e6a08b2c4f73, 0xa5c83e1f7d06492b};
 
   static void Define(Napi::Env env);
-  static Napi::Object New(Napi::Env env, std::shared_ptr<CompletionChannel> channel);
+  static Napi::Object New(Napi::Env env, const std::shared_ptr<CompletionChannel>& channel);
   using Wrap::Wrap;
 };
 

@@ -3,6 +3,7 @@
 #include <endian.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <utility>
 
@@ -43,7 +44,7 @@ std::shared_ptr<CompletionQueue> CompletionQueue::Create(AddonData& addon, std::
   if (!records) return nullptr;
   const uint64_t serial = addon.NextSerial();
   errno = 0;
-  ibv_cq* verbs = ibv_create_cq(context->verbs(), static_cast<int>(entries), reinterpret_cast<void*>(serial),
+  ibv_cq* verbs = ibv_create_cq(context->verbs(), static_cast<int>(entries), std::bit_cast<void*>(serial),
                                 channel ? channel->verbs() : nullptr, static_cast<int>(vector));
   if ((*error = ErrorOfPointer(verbs))) return nullptr;
   return std::shared_ptr<CompletionQueue>(

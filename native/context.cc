@@ -92,7 +92,7 @@ void ContextWrap::Define(Napi::Env env) {
                     });
 }
 
-Napi::Object ContextWrap::New(Napi::Env env, std::shared_ptr<Context> context) {
+Napi::Object ContextWrap::New(Napi::Env env, const std::shared_ptr<Context>& context) {
   Napi::Object object = Wrap::New(env, context);
   if (env.IsExceptionPending()) return {};
   object.Set("serial", Napi::Number::New(env, static_cast<double>(context->serial())));
@@ -132,7 +132,7 @@ Napi::Value OpenDevice(const Napi::CallbackInfo& info) {
     AddonData::Of(env).ThrowErrno(env, "ibv_open_device", error);
     return {};
   }
-  return ContextWrap::New(env, std::move(context));
+  return ContextWrap::New(env, context);
 }
 
 Napi::Value ContextWrap::QueryDevice(const Napi::CallbackInfo& info) {
@@ -359,7 +359,7 @@ Napi::Value ContextWrap::CreateCompletionChannel(const Napi::CallbackInfo& info)
     AddonData::Of(env).ThrowErrno(env, "ibv_create_comp_channel", error);
     return {};
   }
-  return CompletionChannelWrap::New(env, std::move(channel));
+  return CompletionChannelWrap::New(env, channel);
 }
 
 Napi::Value ContextWrap::Ref(const Napi::CallbackInfo& info) {

@@ -64,7 +64,7 @@ class ContextWrap final : public Wrap<ContextWrap, Context> {
   static constexpr napi_type_tag kTag = {0x6a1f0c52d3f94b0e, 0x9d27c1b3a6e84f11};
 
   static void Define(Napi::Env env);
-  static Napi::Object New(Napi::Env env, std::shared_ptr<Context> context);
+  static Napi::Object New(Napi::Env env, const std::shared_ptr<Context>& context);
   using Wrap::Wrap;
 
  private:
