@@ -79,9 +79,7 @@ class Wrap : public Napi::ObjectWrap<Self> {
   Napi::Value Close(const Napi::CallbackInfo& info) {
     Napi::Env env = info.Env();
     if (native_->closed()) return env.Undefined();
-    native_->OnClosing();
     if (int error = native_->in_use() ? EBUSY : native_->Close()) {
-      if (!native_->closing) native_->OnCloseFailed();
       AddonData::Of(env).ThrowErrno(env, Self::kDestroy, error);
     } else {
       native_->OnClosed();
@@ -92,21 +90,14 @@ class Wrap : public Napi::ObjectWrap<Self> {
   Napi::Value CloseAsync(const Napi::CallbackInfo& info) {
     auto native = native_;
     bool in_use = native->in_use();
-    // What is in use will be refused, and works on.
-    const int closing = in_use ? 0 : 1;
-    native->closing += closing;
-    if (!in_use) native->OnClosing();
+    native->closing = !in_use;
     return PromiseWorker::Run(
         info.Env(), Self::kDestroy, {}, [native, in_use] { return in_use ? EBUSY : native->Close(); },
-        [native, closing](Napi::Env env) {
-          native->closing -= closing;
+        [native](Napi::Env env) {
           native->OnClosed();
           return env.Undefined();
         },
-        [native, closing] {
-          native->closing -= closing;
-          if (!native->closing) native->OnCloseFailed();
-        });
+        [native] { native->closing = false; });
   }
 
   Napi::Value Closed(const Napi::CallbackInfo& info) {
