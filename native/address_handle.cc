@@ -2,7 +2,7 @@
 
 #include "queue_pair_attributes.h"
 #include "util/arguments.h"
-#include "util/promise_worker.h"
+#include "util/make_resource.h"
 #include "util/verbs_error.h"
 
 namespace node_rdma {
@@ -55,8 +55,8 @@ Napi::Value Present(Napi::Env env, const std::shared_ptr<AddressHandle>& handle)
 
 }  // namespace
 
-Napi::Value CreateAddressHandle(const Napi::CallbackInfo& info, std::shared_ptr<ProtectionDomain> domain,
-                                bool sync) {
+Napi::Value CreateAddressHandle(const Napi::CallbackInfo& info,
+                                const std::shared_ptr<ProtectionDomain>& domain, bool sync) {
   Napi::Env env = info.Env();
   AddonData& addon = AddonData::Of(env);
   Arguments arguments(info);
@@ -64,27 +64,12 @@ Napi::Value CreateAddressHandle(const Napi::CallbackInfo& info, std::shared_ptr<
   if (!arguments.Uint32Array(0, "words", kAddressWords, &words)) return {};
   ibv_ah_attr attributes = {};
   UnpackAddress(words, &attributes);
-  if (sync) {
-    int error = 0;
-    auto handle = AddressHandle::Create(addon.registry, std::move(domain), attributes, &error);
-    if (!handle) {
-      addon.ThrowErrno(env, "ibv_create_ah", error);
-      return {};
-    }
-    return Present(env, handle);
-  }
-  auto handle = std::make_shared<std::shared_ptr<AddressHandle>>();
-  auto registry = addon.registry;
-  std::vector<Resource::Hold> holds;
-  holds.emplace_back(domain);
-  return PromiseWorker::Run(
-      env, "ibv_create_ah", std::move(holds),
-      [handle, registry, domain, attributes] {
-        int error = 0;
-        *handle = AddressHandle::Create(registry, domain, attributes, &error);
-        return error;
+  return MakeResource<AddressHandle>(
+      env, "ibv_create_ah", sync, domain,
+      [registry = addon.registry, domain, attributes](int* error) {
+        return AddressHandle::Create(registry, domain, attributes, error);
       },
-      [handle](Napi::Env done_env) { return Present(done_env, *handle); });
+      Present);
 }
 
 }  // namespace node_rdma

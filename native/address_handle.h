@@ -59,7 +59,7 @@ class AddressHandleWrap final : public Wrap<AddressHandleWrap, AddressHandle> {
 };
 
 // pd.createAh(words): the words of an address vector, as in a queue pair's attributes.
-Napi::Value CreateAddressHandle(const Napi::CallbackInfo& info, std::shared_ptr<ProtectionDomain> domain,
-                                bool sync);
+Napi::Value CreateAddressHandle(const Napi::CallbackInfo& info,
+                                const std::shared_ptr<ProtectionDomain>& domain, bool sync);
 
 }  // namespace node_rdma

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "util/arguments.h"
-#include "util/promise_worker.h"
+#include "util/make_resource.h"
 #include "util/verbs_error.h"
 
 namespace node_rdma {
@@ -134,32 +134,16 @@ Napi::Value RegisterMemory(const Napi::CallbackInfo& info, const std::shared_ptr
     request.length = request.memory->length();
   }
 
-  if (sync) {
-    int error = 0;
-    auto region = MemoryRegion::Register(addon.registry, domain, request, &error);
-    if (!region) {
-      addon.ThrowErrno(env, "ibv_reg_mr", error);
-      return {};
-    }
-    return Present(env, region, view);
-  }
-
   // The view must live until the region can hold it.
   auto kept_view = std::make_shared<Napi::ObjectReference>();
   if (!view.IsEmpty()) *kept_view = Napi::Persistent(view);
-  auto region = std::make_shared<std::shared_ptr<MemoryRegion>>();
-  auto registry = addon.registry;
-  std::vector<Resource::Hold> holds;
-  holds.emplace_back(domain);
-  return PromiseWorker::Run(
-      env, "ibv_reg_mr", std::move(holds),
-      [region, registry, domain, request] {
-        int error = 0;
-        *region = MemoryRegion::Register(registry, domain, request, &error);
-        return error;
+  return MakeResource<MemoryRegion>(
+      env, "ibv_reg_mr", sync, domain,
+      [registry = addon.registry, domain, request](int* error) {
+        return MemoryRegion::Register(registry, domain, request, error);
       },
-      [region, kept_view](Napi::Env done_env) {
-        return Present(done_env, *region, kept_view->IsEmpty() ? Napi::Object() : kept_view->Value());
+      [kept_view](Napi::Env present_env, const std::shared_ptr<MemoryRegion>& region) {
+        return Present(present_env, region, kept_view->IsEmpty() ? Napi::Object() : kept_view->Value());
       });
 }
 

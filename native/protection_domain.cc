@@ -57,13 +57,13 @@ Napi::Value ProtectionDomainWrap::CreateSrq(const Napi::CallbackInfo& info) {
 Napi::Value ProtectionDomainWrap::CreateAh(const Napi::CallbackInfo& info) {
   auto domain = Open(info.Env());
   if (!domain) return {};
-  return CreateAddressHandle(info, std::move(domain), /*sync=*/false);
+  return CreateAddressHandle(info, domain, /*sync=*/false);
 }
 
 Napi::Value ProtectionDomainWrap::CreateAhSync(const Napi::CallbackInfo& info) {
   auto domain = Open(info.Env());
   if (!domain) return {};
-  return CreateAddressHandle(info, std::move(domain), /*sync=*/true);
+  return CreateAddressHandle(info, domain, /*sync=*/true);
 }
 
 }  // namespace node_rdma

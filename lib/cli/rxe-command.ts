@@ -3,6 +3,7 @@ import type { Command, Exit } from '../rxe/command.js';
 import { RxeError } from '../rxe/errors.js';
 import type { Machine } from '../rxe/machine.js';
 import { runCommand } from '../rxe/run.js';
+import { Progress } from './progress.js';
 
 const passedOn = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 
@@ -26,6 +27,33 @@ export class Signals {
 
   release(): void {
     for (const signal of passedOn) process.off(signal, this.#listener);
+  }
+}
+
+/**
+ * Runs what begins by starting a machine. Until `signals` get another meaning, one ends the start, and its number is then the
+ * exit status.
+ */
+export async function whileStarting(
+  verbose: boolean,
+  work: (start: { progress: Progress; signals: Signals; signal: AbortSignal }) => Promise<number>,
+): Promise<number> {
+  const progress = new Progress(verbose);
+  const signals = new Signals();
+  const interrupted = new AbortController();
+  let interruption: NodeJS.Signals | undefined;
+  signals.on((signal) => {
+    interruption = signal;
+    interrupted.abort(new Error(`interrupted by ${signal}`));
+  });
+  try {
+    return await work({ progress, signals, signal: interrupted.signal });
+  } catch (error) {
+    if (interruption) return 128 + constants.signals[interruption];
+    throw error;
+  } finally {
+    progress.done();
+    signals.release();
   }
 }
 

@@ -3,38 +3,22 @@ import { RxeError } from '../rxe/errors.js';
 import { connectKeptMachine, startKeptMachine, stopKeptMachine } from '../rxe/kept/client.js';
 import type { KeptFacts } from '../rxe/kept/facts.js';
 import { resolve } from 'node:path';
-import { Progress } from './progress.js';
-import { runInForeground, Signals } from './rxe-command.js';
+import { runInForeground, Signals, whileStarting } from './rxe-command.js';
 import type { MachineFlags } from './rxe-options.js';
-import { constants } from 'node:os';
 
 const noMachine = 'no machine is kept up; start one with `node-rdma rxe start`';
 
 export async function start({ verbose, ...options }: MachineFlags): Promise<number> {
-  const progress = new Progress(verbose ?? false);
-  const signals = new Signals();
-  const interrupted = new AbortController();
-  let interruption: NodeJS.Signals | undefined;
-  signals.on((signal) => {
-    interruption = signal;
-    interrupted.abort(new Error(`interrupted by ${signal}`));
-  });
-  try {
+  return whileStarting(verbose ?? false, async ({ progress, signal }) => {
     const { facts, found } = await startKeptMachine({
       ...options,
       ...(options.out === undefined ? {} : { out: resolve(options.out) }),
       onProgress: progress.report,
-      signal: interrupted.signal,
+      signal,
     });
     process.stdout.write(`${describe(facts)}, ${found ? 'up already' : 'up'}\n`);
     return 0;
-  } catch (error) {
-    if (interruption) return 128 + constants.signals[interruption];
-    throw error;
-  } finally {
-    progress.done();
-    signals.release();
-  }
+  });
 }
 
 export async function exec(argv: readonly string[], { timeout }: { timeout?: number }): Promise<number> {

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { open, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { cachePath, ensureCached } from './cache.js';
+import { cachePath, ensureCached, partial } from './cache.js';
 import { runTool } from './tool.js';
 
 export interface PackageImage {
@@ -107,7 +107,7 @@ async function build(folder: string, { bytes, files }: Contents, image: string):
 /** Images of what the folder held before are of no use; a machine that still has one open keeps it to its end. */
 async function removeOthers(places: string, name: string): Promise<void> {
   for (const entry of await readdir(cachePath(places))) {
-    if (name.endsWith(entry) || entry.includes('.partial-') || entry.endsWith('.lock')) continue;
+    if (name.endsWith(entry) || entry.includes(partial) || entry.endsWith('.lock')) continue;
     await rm(cachePath(`${places}/${entry}`), { recursive: true, force: true });
   }
 }

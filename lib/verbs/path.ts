@@ -1,6 +1,8 @@
 // What queue pairs and address handles share of the way to a peer.
 import { randomInt } from 'node:crypto';
+import type { LinkLayer } from './constants.js';
 import type { Context } from './context.js';
+import { RdmaError, type ErrorSubject } from './errors.js';
 import { describeGid } from './gid.js';
 import { native } from './native.js';
 import type { AddressVector } from './queue-pair-attributes.js';
@@ -26,6 +28,22 @@ export function randomFlowLabel(): number {
  */
 export function udpSourcePort(flowLabel: number): number {
   return native().udpSourcePort(integer('flowLabel', flowLabel, 0, FLOW_LABELS - 1));
+}
+
+/** Refuses a vector without a GID on Ethernet, where verbs would refuse it with a bare EINVAL. `name` is what the text calls it. */
+export function requireGid(
+  name: string,
+  vector: AddressVector,
+  linkLayer: LinkLayer,
+  port: number,
+  subject: ErrorSubject,
+): void {
+  if (vector.dgid !== undefined || linkLayer !== 'ethernet') return;
+  throw new RdmaError(
+    'ERR_RDMA_INVALID_ATTRIBUTES',
+    `${name} has no dgid, but port ${port} is Ethernet: RoCE addresses peers by GID only.`,
+    subject,
+  );
 }
 
 /** What to look at when the kernel could not find the way that a vector describes. */

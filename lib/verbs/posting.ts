@@ -3,7 +3,8 @@ import type { DescriptorQueue } from './descriptor-queue.js';
 import { explain, RdmaError, type ErrorSubject } from './errors.js';
 import type { Resource } from './resource.js';
 
-interface Posting<T> {
+/** How requests are posted to one queue: made with the queue, so that posting makes nothing of its own. */
+export interface Posting<T> {
   /** The queue pair or shared receive queue. */
   owner: Resource;
   subject: ErrorSubject;
@@ -11,12 +12,12 @@ interface Posting<T> {
   queue: DescriptorQueue;
   /** Where the requests complete, when that is known beforehand. */
   cq?: CompletionQueue;
-  requests: T | readonly T[];
   write: (place: number, request: T) => void;
 }
 
 /** Posts requests that are objects: writes their descriptors, and posts as many with one call as there are descriptors. */
-export function postRequests<T>({ owner, subject, syscall, queue, cq, requests, write }: Posting<T>): void {
+export function postRequests<T>(posting: Posting<T>, requests: T | readonly T[]): void {
+  const { owner, subject, syscall, queue, cq, write } = posting;
   if (owner.closed) throw new RdmaError('ERR_RDMA_CLOSED', `${owner.label} is closed`, subject);
   const list = Array.isArray(requests) ? (requests as readonly T[]) : [requests as T];
   if (list.length > queue.free || (cq !== undefined && list.length > cq.room)) {

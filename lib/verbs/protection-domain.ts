@@ -1,19 +1,19 @@
 import { AddressHandle } from './address-handle.js';
 import { Access } from './constants.js';
 import type { Context } from './context.js';
-import { explain, explaining, invalidArgType, outOfRange, RdmaError } from './errors.js';
+import { explaining, explainingAsync, invalidArgType, outOfRange, RdmaError } from './errors.js';
 import type { GidSelection } from './gid.js';
 import { keepInPlace } from './keep-in-place.js';
 import { ADDRESS_VECTOR_WORDS } from './layout.js';
 import { memlockAdvice } from './memlock.js';
 import { MemoryRegion, type RegisterOptions } from './memory-region.js';
-import type { NativeAddressHandle, NativeMemoryRegion, NativeProtectionDomain } from './native.js';
-import { addressAdvice, randomFlowLabel } from './path.js';
+import type { NativeProtectionDomain } from './native.js';
+import { addressAdvice, randomFlowLabel, requireGid } from './path.js';
 import { packAddress, type AddressVector } from './queue-pair-attributes.js';
 import { checkQueuePairOptions, QueuePair, type QueuePairOptions } from './queue-pair.js';
 import { Resource } from './resource.js';
 import { SharedReceiveQueue, type SharedReceiveQueueOptions } from './shared-receive-queue.js';
-import { integer, options as checkOptions, unsigned64 } from './validate.js';
+import { integer, options as checkOptions, unsigned64, withinDevice } from './validate.js';
 
 /** What may be registered: a length in bytes, for memory of the library's own, or a view of memory that exists. */
 export type MemorySource = number | ArrayBufferView | ArrayBuffer | SharedArrayBuffer;
@@ -49,12 +49,11 @@ export class ProtectionDomain extends Resource {
    */
   async regMr(source: MemorySource, options: RegisterOptions = {}): Promise<MemoryRegion> {
     const request = this.#request(source, options);
-    let native: NativeMemoryRegion;
-    try {
-      native = await this.#native.regMr(request.source, request.access, request.pageSize, request.iova);
-    } catch (error) {
-      throw explain(error, this.#subject(), (errno) => registerAdvice(errno, request));
-    }
+    const native = await explainingAsync(
+      this.#subject(),
+      (errno) => registerAdvice(errno, request),
+      () => this.#native.regMr(request.source, request.access, request.pageSize, request.iova),
+    );
     return new MemoryRegion(native, this, request.access);
   }
 
@@ -109,16 +108,9 @@ export class ProtectionDomain extends Resource {
     checkOptions('options', options);
     const { maxWr = 128, maxSge = 1, srqLimit = 0, descriptors = 256 } = options;
     const { maxSrqWr, maxSrqSge } = this.context.queryDevice();
-    const limit = (name: string, value: number, max: number) => {
-      if (integer(name, value, 1, 2 ** 31 - 1) <= max) return value;
-      throw new RdmaError(
-        'ERR_RDMA_LIMIT',
-        `${name} ${value} is ${value - max} above the ${max} that ${this.context.device.name} offers`,
-        this.#subject(),
-      );
-    };
-    limit('maxWr', maxWr, maxSrqWr);
-    limit('maxSge', maxSge, maxSrqSge);
+    const device = this.context.device.name;
+    withinDevice('maxWr', maxWr, 1, maxSrqWr, device);
+    withinDevice('maxSge', maxSge, 1, maxSrqSge, device);
     integer('srqLimit', srqLimit, 0, maxWr);
     integer('descriptors', descriptors, 1, 2 ** 20);
     const native = explaining(
@@ -142,14 +134,11 @@ export class ProtectionDomain extends Resource {
    */
   async createAh(vector: AddressVector & { gid?: GidSelection }): Promise<AddressHandle> {
     const { words, complete } = this.#address(vector);
-    let native: NativeAddressHandle;
-    try {
-      native = await this.#native.createAh(words);
-    } catch (error) {
-      throw explain(error, this.#addressSubject(complete), (errno) =>
-        addressAdvice(errno, this.context, complete),
-      );
-    }
+    const native = await explainingAsync(
+      this.#addressSubject(complete),
+      (errno) => addressAdvice(errno, this.context, complete),
+      () => this.#native.createAh(words),
+    );
     return new AddressHandle(native, this, complete);
   }
 
@@ -170,13 +159,7 @@ export class ProtectionDomain extends Resource {
     const { gid, ...rest } = vector;
     const portNum = rest.portNum ?? 1;
     const { linkLayer } = this.context.queryPort(portNum);
-    if (rest.dgid === undefined && linkLayer === 'ethernet') {
-      throw new RdmaError(
-        'ERR_RDMA_INVALID_ATTRIBUTES',
-        `the address vector has no dgid, but port ${portNum} is Ethernet: RoCE addresses peers by GID only.`,
-        this.#subject(),
-      );
-    }
+    requireGid('the address vector', rest, linkLayer, portNum, this.#subject());
     const complete: AddressVector = {
       ...rest,
       portNum,

@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 import { CompletionQueue } from './completion-queue.js';
 import {
   Access,
+  mtuBytes,
   QpAttributeMask,
   qpStates,
   QpTypeNumber,
@@ -11,11 +12,18 @@ import {
 } from './constants.js';
 import type { Context } from './context.js';
 import { DescriptorQueue } from './descriptor-queue.js';
-import { explain, explaining, invalidArgType, outOfRange, RdmaError, type ErrorSubject } from './errors.js';
+import {
+  explaining,
+  explainingAsync,
+  invalidArgType,
+  outOfRange,
+  RdmaError,
+  type ErrorSubject,
+} from './errors.js';
 import { parseGid, type GidChoice, type GidSelection } from './gid.js';
 import type { NativeQueuePair } from './native.js';
-import { addressAdvice, randomFlowLabel } from './path.js';
-import { postRequests } from './posting.js';
+import { addressAdvice, randomFlowLabel, requireGid } from './path.js';
+import { postRequests, type Posting } from './posting.js';
 import type { ProtectionDomain } from './protection-domain.js';
 import {
   packAttributes,
@@ -26,7 +34,7 @@ import {
 } from './queue-pair-attributes.js';
 import { checkTransition } from './queue-pair-transitions.js';
 import { Resource } from './resource.js';
-import { integer, options as checkOptions, wordNumber } from './validate.js';
+import { integer, options as checkOptions, withinDevice, wordNumber } from './validate.js';
 import { SharedReceiveQueue } from './shared-receive-queue.js';
 import { DescriptorWriter, type ReceiveRequest, type SendRequest } from './work-request.js';
 
@@ -135,19 +143,7 @@ export function checkQueuePairOptions(options: QueuePairOptions, context: Contex
     throw outOfRange('maxRecvWr', 'absent with an srq, which has the receives', options.maxRecvWr);
   }
   const { maxQpWr, maxSge } = context.queryDevice();
-  const limit = (name: string, value: unknown, min: number, max: number) => {
-    const number = integer(name, value, min, 2 ** 31 - 1);
-    if (number > max) {
-      throw new RdmaError(
-        'ERR_RDMA_LIMIT',
-        `${name} ${number} is ${number - max} above the ${max} that ${context.device.name} offers`,
-        {
-          device: context.device.name,
-        },
-      );
-    }
-    return number;
-  };
+  const device = context.device.name;
   const {
     maxSendWr = 128,
     maxRecvWr = srq === undefined ? 128 : 0,
@@ -161,10 +157,10 @@ export function checkQueuePairOptions(options: QueuePairOptions, context: Contex
     recvCq,
     srq,
     cap: Uint32Array.of(
-      limit('maxSendWr', maxSendWr, 1, maxQpWr),
-      limit('maxRecvWr', maxRecvWr, 0, maxQpWr),
-      limit('maxSendSge', maxSendSge, 1, maxSge),
-      limit('maxRecvSge', maxRecvSge, 1, maxSge),
+      withinDevice('maxSendWr', maxSendWr, 1, maxQpWr, device),
+      withinDevice('maxRecvWr', maxRecvWr, 0, maxQpWr, device),
+      withinDevice('maxSendSge', maxSendSge, 1, maxSge, device),
+      withinDevice('maxRecvSge', maxRecvSge, 1, maxSge, device),
       integer('maxInlineData', maxInlineData, 0, 2 ** 16),
     ),
     sqSigAll: options.sqSigAll === true,
@@ -189,8 +185,8 @@ export class QueuePair extends Resource {
   /** @internal Descriptors for the receive queue. */
   readonly receiveQueue: DescriptorQueue;
   readonly #native: NativeQueuePair;
-  readonly #sendWriter: DescriptorWriter;
-  readonly #receiveWriter: DescriptorWriter;
+  readonly #sends: Posting<SendRequest>;
+  readonly #receives: Posting<ReceiveRequest>;
   #psn = randomInt(PSN);
   #port = 1;
   #gid: string | undefined;
@@ -216,8 +212,24 @@ export class QueuePair extends Resource {
     this.maxInlineData = native.maxInlineData;
     this.sendQueue = new DescriptorQueue(native.memory, native.sendQueue, native.postSend);
     this.receiveQueue = new DescriptorQueue(native.memory, native.receiveQueue, native.postReceive);
-    this.#sendWriter = new DescriptorWriter(native.memory, native.sendQueue, native.maxInlineData);
-    this.#receiveWriter = new DescriptorWriter(native.memory, native.receiveQueue, 0);
+    const sendWriter = new DescriptorWriter(native.memory, native.sendQueue, native.maxInlineData);
+    this.#sends = {
+      owner: this,
+      subject: this.#subject(),
+      syscall: 'ibv_post_send',
+      queue: this.sendQueue,
+      cq: sendCq,
+      write: (place, request) => sendWriter.writeSend(place, request),
+    };
+    const receiveWriter = new DescriptorWriter(native.memory, native.receiveQueue, 0);
+    this.#receives = {
+      owner: this,
+      subject: this.#subject(),
+      syscall: 'ibv_post_recv',
+      queue: this.receiveQueue,
+      cq: recvCq,
+      write: (place, request) => receiveWriter.writeReceive(place, request),
+    };
     // The number may have served before, with a failure that is no cause of what happens now.
     this.#forgetFailures();
   }
@@ -241,11 +253,11 @@ export class QueuePair extends Resource {
    */
   async modify(attributes: QueuePairAttributes): Promise<void> {
     const { words, mask } = this.#prepare(attributes);
-    try {
-      await this.#native.modify(mask, words);
-    } catch (error) {
-      throw explain(error, this.#subject(attributes), (errno) => this.#modifyAdvice(errno, attributes));
-    }
+    await explainingAsync(
+      this.#subject(attributes),
+      (errno) => this.#modifyAdvice(errno, attributes),
+      () => this.#native.modify(mask, words),
+    );
     this.#modified(attributes);
   }
 
@@ -406,15 +418,7 @@ export class QueuePair extends Resource {
    * posted), `ERR_RDMA_INVALID_STATE` before RTS, `ERR_RDMA_INVALID_DESCRIPTOR`; `posted` tells how many went out
    */
   postSend(requests: SendRequest | readonly SendRequest[]): void {
-    postRequests({
-      owner: this,
-      subject: this.#subject(),
-      syscall: 'ibv_post_send',
-      queue: this.sendQueue,
-      cq: this.sendCq,
-      requests,
-      write: (place, request) => this.#sendWriter.writeSend(place, request),
-    });
+    postRequests(this.#sends, requests);
   }
 
   /**
@@ -430,15 +434,7 @@ export class QueuePair extends Resource {
         this.#subject(),
       );
     }
-    postRequests({
-      owner: this,
-      subject: this.#subject(),
-      syscall: 'ibv_post_recv',
-      queue: this.receiveQueue,
-      cq: this.recvCq,
-      requests,
-      write: (place, request) => this.#receiveWriter.writeReceive(place, request),
-    });
+    postRequests(this.#receives, requests);
   }
 
   #prepare(attributes: QueuePairAttributes) {
@@ -469,13 +465,7 @@ export class QueuePair extends Resource {
         subject,
       );
     }
-    if (attributes.ahAttr !== undefined && attributes.ahAttr.dgid === undefined && linkLayer === 'ethernet') {
-      throw new RdmaError(
-        'ERR_RDMA_INVALID_ATTRIBUTES',
-        `ahAttr has no dgid, but port ${port} is Ethernet: RoCE addresses peers by GID only.`,
-        subject,
-      );
-    }
+    if (attributes.ahAttr !== undefined) requireGid('ahAttr', attributes.ahAttr, linkLayer, port, subject);
   }
 
   #modified(attributes: QueuePairAttributes): void {
@@ -530,8 +520,9 @@ export class QueuePair extends Resource {
     integer('remote.psn', remote.psn, 0, PSN - 1);
     integer('remote.lid', remote.lid, 0, 2 ** 16 - 1);
     integer('remote.maxDestRdAtomic', remote.maxDestRdAtomic, 0, 255);
-    if (![256, 512, 1024, 2048, 4096].includes(remote.mtu)) {
-      throw outOfRange('remote.mtu', 'one of 256, 512, 1024, 2048, 4096', remote.mtu);
+    const mtus: Mtu[] = Object.values(mtuBytes);
+    if (!mtus.includes(remote.mtu)) {
+      throw outOfRange('remote.mtu', `one of ${mtus.join(', ')}`, remote.mtu);
     }
     parseGid(remote.gid);
   }

@@ -1,7 +1,7 @@
 import { DescriptorQueue } from './descriptor-queue.js';
 import { explaining } from './errors.js';
 import type { NativeSharedReceiveQueue } from './native.js';
-import { postRequests } from './posting.js';
+import { postRequests, type Posting } from './posting.js';
 import type { ProtectionDomain } from './protection-domain.js';
 import { Resource } from './resource.js';
 import { integer } from './validate.js';
@@ -25,7 +25,7 @@ export class SharedReceiveQueue extends Resource {
   readonly native: NativeSharedReceiveQueue;
   /** @internal */
   readonly receiveQueue: DescriptorQueue;
-  readonly #writer: DescriptorWriter;
+  readonly #receives: Posting<ReceiveRequest>;
 
   /** @internal */
   constructor(native: NativeSharedReceiveQueue, pd: ProtectionDomain) {
@@ -33,7 +33,14 @@ export class SharedReceiveQueue extends Resource {
     this.native = native;
     this.pd = pd;
     this.receiveQueue = new DescriptorQueue(native.memory, native.receiveQueue, native.postReceive);
-    this.#writer = new DescriptorWriter(native.memory, native.receiveQueue, 0);
+    const writer = new DescriptorWriter(native.memory, native.receiveQueue, 0);
+    this.#receives = {
+      owner: this,
+      subject: { device: pd.context.device.name },
+      syscall: 'ibv_post_srq_recv',
+      queue: this.receiveQueue,
+      write: (place, request) => writer.writeReceive(place, request),
+    };
   }
 
   get label(): string {
@@ -53,14 +60,7 @@ export class SharedReceiveQueue extends Resource {
    * @throws as {@link QueuePair.postRecv}
    */
   postRecv(requests: ReceiveRequest | readonly ReceiveRequest[]): void {
-    postRequests({
-      owner: this,
-      subject: { device: this.pd.context.device.name },
-      syscall: 'ibv_post_srq_recv',
-      queue: this.receiveQueue,
-      requests,
-      write: (place, request) => this.#writer.writeReceive(place, request),
-    });
+    postRequests(this.#receives, requests);
   }
 
   /**

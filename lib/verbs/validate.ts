@@ -1,4 +1,4 @@
-import { invalidArgType, outOfRange } from './errors.js';
+import { invalidArgType, outOfRange, RdmaError } from './errors.js';
 
 /** An integer from `min` to `max`, or an error that says so. */
 export function integer(name: string, value: unknown, min: number, max: number): number {
@@ -7,6 +7,17 @@ export function integer(name: string, value: unknown, min: number, max: number):
     throw outOfRange(name, `an integer from ${min} to ${max}`, value);
   }
   return value;
+}
+
+/** An integer from `min` on that is not above what the device offers, or an error that says by how much it is. */
+export function withinDevice(name: string, value: unknown, min: number, max: number, device: string): number {
+  const number = integer(name, value, min, 2 ** 31 - 1);
+  if (number <= max) return number;
+  throw new RdmaError(
+    'ERR_RDMA_LIMIT',
+    `${name} ${number} is ${number - max} above the ${max} that ${device} offers`,
+    { device },
+  );
 }
 
 const MAX_U64 = (1n << 64n) - 1n;

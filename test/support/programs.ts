@@ -1,8 +1,8 @@
 // Programs that run beside a test: started, awaited, and ended with the test at the latest.
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
-import { afterEach } from 'vitest';
+import { onTestFinished } from 'vitest';
 
 export interface Ended {
   /** Exit status, or the signal that ended it. */
@@ -16,17 +16,10 @@ export interface Program {
   ended: Promise<Ended>;
 }
 
-const running = new Set<ChildProcess>();
-
-afterEach(() => {
-  for (const child of running) child.kill('SIGKILL');
-  running.clear();
-});
-
-/** Starts a program; a missing one fails with the Debian package to install. */
+/** Starts a program, which is ended with the test; a missing one fails with the Debian package to install. */
 export function start(file: string, args: readonly (string | number)[], debianPackage = ''): Program {
   const child = spawn(file, args.map(String), { stdio: ['ignore', 'pipe', 'pipe'] });
-  running.add(child);
+  onTestFinished(() => void child.kill('SIGKILL'));
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', (text: string) => (output[name] += text));
@@ -37,7 +30,6 @@ export function start(file: string, args: readonly (string | number)[], debianPa
       reject(new Error(`${file} cannot be started${install}`, { cause }));
     });
     child.once('close', (code, signal) => {
-      running.delete(child);
       resolve({ status: code ?? signal!, ...output });
     });
   });
