@@ -2,6 +2,7 @@ export {
   Access,
   CompletionFlags,
   SendFlags,
+  type AsyncEventType,
   type AtomicCap,
   type CompletionOpcode,
   type CompletionStatus,
@@ -33,7 +34,25 @@ export { udpSourcePort } from './verbs/path.js';
 export { SharedReceiveQueue, type SharedReceiveQueueOptions } from './verbs/shared-receive-queue.js';
 export { GRH_BYTES, parseGrh, type GlobalRoutingHeader } from './verbs/grh.js';
 export { MemoryRegion, MemorySlice, RemoteRegion, type RegisterOptions } from './verbs/memory-region.js';
-export { CompletionQueue, type CompletionQueueOptions } from './verbs/completion-queue.js';
+export { CompletionChannel } from './verbs/completion-channel.js';
+export {
+  CompletionQueue,
+  type CompletionQueueOptions,
+  type CompletionsOptions,
+  type CompletionWaitOptions,
+} from './verbs/completion-queue.js';
+export { type WaitOptions } from './verbs/completion-waiter.js';
+export {
+  AsyncEvents,
+  type AsyncEvent,
+  type AsyncEventMap,
+  type CompletionQueueEvent,
+  type DeviceEvent,
+  type PortEvent,
+  type QueuePairEvent,
+  type SharedReceiveQueueEvent,
+  type WorkQueueEvent,
+} from './verbs/async-events.js';
 export { type WorkCompletion } from './verbs/work-completion.js';
 export {
   QueuePair,

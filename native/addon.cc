@@ -3,6 +3,7 @@
 
 #include "addon_data.h"
 #include "address_handle.h"
+#include "completion_channel.h"
 #include "completion_queue.h"
 #include "constants.h"
 #include "context.h"
@@ -17,18 +18,23 @@ namespace node_rdma {
 
 namespace {
 
-// setCallbacks(errorFromErrno, errorFromCode, onLeak): once, right after the addon is loaded.
+// setCallbacks(errorFromErrno, errorFromCode, onLeak, onCompletionEvents, onAsyncEvents): once, right after
+// the addon is loaded.
 Napi::Value SetCallbacks(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
-  Napi::Function from_errno, from_code, on_leak;
+  Napi::Function from_errno, from_code, on_leak, on_completion_events, on_async_events;
   if (!arguments.Function(0, "errorFromErrno", &from_errno) ||
-      !arguments.Function(1, "errorFromCode", &from_code) || !arguments.Function(2, "onLeak", &on_leak)) {
+      !arguments.Function(1, "errorFromCode", &from_code) || !arguments.Function(2, "onLeak", &on_leak) ||
+      !arguments.Function(3, "onCompletionEvents", &on_completion_events) ||
+      !arguments.Function(4, "onAsyncEvents", &on_async_events)) {
     return {};
   }
   AddonData& addon = AddonData::Of(info.Env());
   addon.error_from_errno = Napi::Persistent(from_errno);
   addon.error_from_code = Napi::Persistent(from_code);
   addon.on_leak = Napi::Persistent(on_leak);
+  addon.on_completion_events = Napi::Persistent(on_completion_events);
+  addon.on_async_events = Napi::Persistent(on_async_events);
   return info.Env().Undefined();
 }
 
@@ -37,6 +43,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   ContextWrap::Define(env);
   ProtectionDomainWrap::Define(env);
   MemoryRegionWrap::Define(env);
+  CompletionChannelWrap::Define(env);
   CompletionQueueWrap::Define(env);
   QueuePairWrap::Define(env);
   SharedReceiveQueueWrap::Define(env);

@@ -29,7 +29,18 @@ class ReapWorker : public Napi::AsyncWorker {
 }  // namespace
 
 AddonData::AddonData(Napi::Env env) : env_(env) {
-  env.AddCleanupHook([](AddonData* self) { self->CloseAll(); }, this);
+  napi_get_uv_event_loop(env, &loop_);
+  async_context_.emplace(env, "node_rdma.event");
+  // An asynchronous one: it makes the loop come round until the handles on it are closed.
+  napi_add_async_cleanup_hook(
+      env,
+      [](napi_async_cleanup_hook_handle, void* data) {
+        auto* self = static_cast<AddonData*>(data);
+        ++self->loop_handles_;
+        self->CloseAll();
+        self->LoopHandleClosed();
+      },
+      this, &cleanup_);
 }
 
 AddonData& AddonData::Of(napi_env env) { return *Napi::Env(env).GetInstanceData<AddonData>(); }
@@ -53,6 +64,7 @@ void AddonData::Reap(Napi::Env env, std::shared_ptr<Resource> resource, const ch
   Napi::HandleScope scope(env);
   on_leak.Call({Napi::String::New(env, kind)});
   if (env.IsExceptionPending()) env.GetAndClearPendingException();
+  resource->OnClosing();
   if (resource->in_use()) {
     abandoned_.push_back(std::move(resource));
   } else {
@@ -72,14 +84,54 @@ void AddonData::CloseAll() {
   auto resources = registry->NewestFirst();
   for (bool dma : {true, false}) {
     for (auto& resource : resources) {
-      if (resource->drives_dma() == dma && resource->Close() == 0) resource->OnClosed();
+      if (resource->drives_dma() != dma || resource->closed()) continue;
+      resource->OnClosing();
+      if (resource->Close() == 0) resource->OnClosed();
     }
   }
+  async_context_.reset();
   // What could not be destroyed is left to the end of the process: its destructor would run without an
   // environment.
   for (auto& resource : resources) {
     if (!resource->closed()) new std::shared_ptr<Resource>(std::move(resource));
   }
+}
+
+void AddonData::LoopHandleClosed() {
+  if (--loop_handles_ == 0 && ended_) napi_remove_async_cleanup_hook(cleanup_);
+}
+
+void AddonData::TellCompletionEvents(const std::set<uint64_t>& serials, int error) {
+  if (ended_) return;
+  Napi::HandleScope scope(env_);
+  Napi::Array list = Napi::Array::New(env_, serials.size());
+  uint32_t i = 0;
+  for (uint64_t serial : serials) {
+    napi_set_element(env_, list, i++, Napi::Number::New(env_, static_cast<double>(serial)));
+  }
+  Call(on_completion_events, {list, Napi::Number::New(env_, error)});
+}
+
+void AddonData::TellAsyncEvents(uint64_t context, const std::vector<AsyncEvent>& events) {
+  if (ended_) return;
+  Napi::HandleScope scope(env_);
+  Napi::Array list = Napi::Array::New(env_, events.size() * 2);
+  uint32_t i = 0;
+  for (const AsyncEvent& event : events) {
+    napi_set_element(env_, list, i++, Napi::Number::New(env_, event.type));
+    napi_set_element(env_, list, i++, Napi::Number::New(env_, event.subject));
+  }
+  Call(on_async_events, {Napi::Number::New(env_, static_cast<double>(context)), list});
+}
+
+void AddonData::Call(const Napi::FunctionReference& function, std::initializer_list<napi_value> arguments) {
+  Napi::CallbackScope scope(env_, *async_context_);
+  // Fails where JavaScript may not run any more, as in a worker that is being terminated.
+  napi_status status =
+      napi_call_function(env_, env_.Global(), function.Value(), arguments.size(), arguments.begin(), nullptr);
+  if (status != napi_pending_exception) return;
+  napi_value exception;
+  if (napi_get_and_clear_last_exception(env_, &exception) == napi_ok) napi_fatal_exception(env_, exception);
 }
 
 }  // namespace node_rdma

@@ -2,12 +2,17 @@
 
 #include <infiniband/verbs.h>
 #include <napi.h>
+#include <uv.h>
 
 #include <array>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "async_events.h"
 #include "util/resource.h"
 #include "util/slot_table.h"
 
@@ -26,6 +31,7 @@ enum class Kind : size_t {
   kQueuePair,
   kSharedReceiveQueue,
   kAddressHandle,
+  kCompletionChannel,
   kCount
 };
 
@@ -49,15 +55,28 @@ class AddonData {
     if (!abandoned_.empty()) ReapUnused();
   }
 
-  // The end of the environment: closes everything that it made, children first.
-  void CloseAll();
   bool ended() const { return ended_; }
+
+  uv_loop_t* loop() const { return loop_; }
+
+  // The environment ends only after the last handle on its loop has been closed.
+  void LoopHandleOpened() { ++loop_handles_; }
+  void LoopHandleClosed();
+
+  // Call JavaScript from the loop, unless the environment ends.
+  void TellCompletionEvents(const std::set<uint64_t>& serials, int error);
+  void TellAsyncEvents(uint64_t context, const std::vector<AsyncEvent>& events);
+
+  // Never given twice, so that what is late names nothing else.
+  uint64_t NextSerial() { return next_serial_++; }
 
   const std::shared_ptr<Registry> registry = std::make_shared<Registry>();
   std::array<Napi::FunctionReference, static_cast<size_t>(Kind::kCount)> constructors;
-  Napi::FunctionReference error_from_errno;  // (syscall, errno) => Error
-  Napi::FunctionReference error_from_code;   // (code, message) => Error
-  Napi::FunctionReference on_leak;           // (kind) => void
+  Napi::FunctionReference error_from_errno;      // (syscall, errno) => Error
+  Napi::FunctionReference error_from_code;       // (code, message) => Error
+  Napi::FunctionReference on_leak;               // (kind) => void
+  Napi::FunctionReference on_completion_events;  // (serials of completion queues, errno) => void
+  Napi::FunctionReference on_async_events;       // (serial of the context, [type, subject, ...]) => void
 
   SlotTable<MemoryRegion, 24> regions;
   SlotTable<AddressHandle, 24> address_handles;
@@ -71,7 +90,16 @@ class AddonData {
  private:
   void ReapUnused();
 
+  // The end of the environment: closes everything that it made, children first.
+  void CloseAll();
+  void Call(const Napi::FunctionReference& function, std::initializer_list<napi_value> arguments);
+
   Napi::Env env_;
+  uv_loop_t* loop_ = nullptr;
+  int loop_handles_ = 0;
+  napi_async_cleanup_hook_handle cleanup_ = nullptr;
+  std::optional<Napi::AsyncContext> async_context_;
+  uint64_t next_serial_ = 1;
   std::vector<std::shared_ptr<Resource>> abandoned_;
   bool ended_ = false;
 };

@@ -3,25 +3,37 @@
 #include <endian.h>
 
 #include <algorithm>
+#include <bit>
+#include <chrono>
 #include <utility>
 
+#include "util/arguments.h"
+#include "util/promise_worker.h"
 #include "util/verbs_error.h"
 #include "work_queue.h"
 
 namespace node_rdma {
 
-CompletionQueue::CompletionQueue(AddonData& addon, std::shared_ptr<Context> context, ibv_cq* verbs,
+CompletionQueue::CompletionQueue(AddonData& addon, std::shared_ptr<Context> context,
+                                 std::shared_ptr<CompletionChannel> channel, ibv_cq* verbs, uint64_t serial,
                                  std::shared_ptr<Memory> records)
-    : Resource(addon.registry, {context}),
+    : Resource(addon.registry, channel ? std::vector<std::shared_ptr<Resource>>{context, channel}
+                                       : std::vector<std::shared_ptr<Resource>>{context}),
       addon_(addon),
       context_(std::move(context)),
+      channel_(std::move(channel)),
       verbs_(verbs),
+      serial_(serial),
       records_(std::move(records)),
       counters_(reinterpret_cast<CompletionCounters*>(records_->data())),
       record_count_(static_cast<uint32_t>((records_->length() - sizeof(CompletionCounters)) /
-                                          sizeof(CompletionRecord))) {}
+                                          sizeof(CompletionRecord))) {
+  SetEntries(static_cast<uint32_t>(verbs_->cqe));
+  if (channel_) channel_->Add(serial_);
+}
 
 std::shared_ptr<CompletionQueue> CompletionQueue::Create(AddonData& addon, std::shared_ptr<Context> context,
+                                                         std::shared_ptr<CompletionChannel> channel,
                                                          uint32_t entries, uint32_t vector, int* error) {
   if (entries == 0 || entries > INT32_MAX || vector > INT32_MAX) {
     *error = EINVAL;
@@ -30,20 +42,76 @@ std::shared_ptr<CompletionQueue> CompletionQueue::Create(AddonData& addon, std::
   auto records = Memory::Allocate(
       sizeof(CompletionCounters) + std::min(entries, kMostRecords) * sizeof(CompletionRecord), 0, error);
   if (!records) return nullptr;
+  const uint64_t serial = addon.NextSerial();
   errno = 0;
-  ibv_cq* verbs =
-      ibv_create_cq(context->verbs(), static_cast<int>(entries), nullptr, nullptr, static_cast<int>(vector));
+  ibv_cq* verbs = ibv_create_cq(context->verbs(), static_cast<int>(entries), std::bit_cast<void*>(serial),
+                                channel ? channel->verbs() : nullptr, static_cast<int>(vector));
   if ((*error = ErrorOfPointer(verbs))) return nullptr;
   return std::shared_ptr<CompletionQueue>(
-      new CompletionQueue(addon, std::move(context), verbs, std::move(records)));
+      new CompletionQueue(addon, std::move(context), std::move(channel), verbs, serial, std::move(records)));
 }
 
+// It waits for no event: those that were read are acknowledged, and the kernel drops those that were not.
 int CompletionQueue::Destroy() { return ErrorOfResult(ibv_destroy_cq(verbs_)); }
+
+void CompletionQueue::OnClosed() {
+  if (channel_) channel_->Remove(serial_);
+}
 
 void CompletionQueue::ReleaseAbandoned(uint32_t most) {
   const uint32_t count = std::min(most, abandoned_);
   abandoned_ -= count;
   Release(count);
+}
+
+int CompletionQueue::Take(ibv_wc* completions, uint32_t most) {
+  if (!taken_) return ibv_poll_cq(verbs_, static_cast<int>(most), completions);
+  completions[0] = *taken_;
+  taken_.reset();
+  if (most == 1) return 1;
+  return 1 + std::max(ibv_poll_cq(verbs_, static_cast<int>(most - 1), completions + 1), 0);
+}
+
+int CompletionQueue::Look() {
+  while (!taken_) {
+    ibv_wc completion;
+    const int count = ibv_poll_cq(verbs_, 1, &completion);
+    if (count < 0) return count == -1 ? -EIO : count;
+    if (count == 0) {
+      ReleaseAbandoned(abandoned_);
+      return 0;
+    }
+    if (addon_.queues.Find(static_cast<uint32_t>(completion.wr_id >> 32))) {
+      taken_ = completion;
+    } else {
+      ReleaseAbandoned(1);
+    }
+  }
+  return 1;
+}
+
+int CompletionQueue::Ready(uint32_t spin) {
+  int ready = Look();
+  if (ready != 0 || spin == 0) return ready;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::microseconds(spin);
+  do {
+    ready = Look();
+  } while (ready == 0 && std::chrono::steady_clock::now() < deadline);
+  return ready;
+}
+
+int CompletionQueue::BeginResize(uint32_t entries) {
+  if (entries == 0 || entries > INT32_MAX) return EINVAL;
+  if (resizing_ || entries < counters_->outstanding) return EBUSY;
+  resizing_ = true;
+  // Meanwhile no more may be posted than either size has room for.
+  SetEntries(std::min(entries_, entries));
+  return 0;
+}
+
+void CompletionQueue::EndResize() {
+  resizing_ = false;
+  SetEntries(static_cast<uint32_t>(verbs_->cqe));
 }
 
 int CompletionQueue::Poll(uint32_t limit) {
@@ -54,7 +122,7 @@ int CompletionQueue::Poll(uint32_t limit) {
   uint32_t taken = 0;
   while (taken < limit) {
     uint32_t room = std::min(limit - taken, kChunk);
-    int count = ibv_poll_cq(verbs_, static_cast<int>(room), completions);
+    int count = Take(completions, room);
     if (count < 0) return taken > 0 ? static_cast<int>(taken) : count == -1 ? -EIO : count;
     for (int i = 0; i < count; ++i) {
       const ibv_wc& wc = completions[i];
@@ -91,18 +159,24 @@ int CompletionQueue::Poll(uint32_t limit) {
 
 namespace {
 
-napi_value PollHot(napi_env env, napi_callback_info info) {
+// The queue that a hot function is bound to, and its one argument; null, with ERR_RDMA_CLOSED pending, when
+// it is closed.
+CompletionQueue* HotQueue(napi_env env, napi_callback_info info, napi_value* argument) {
   size_t argc = 1;
-  napi_value argv[1];
   void* data;
-  napi_get_cb_info(env, info, &argc, argv, nullptr, &data);
+  napi_get_cb_info(env, info, &argc, argument, nullptr, &data);
   auto& queue = *static_cast<std::shared_ptr<CompletionQueue>*>(data);
-  if (queue->closed() || queue->closing) {
-    AddonData::Of(env).ThrowCode(env, "ERR_RDMA_CLOSED", "CompletionQueue is closed");
-    return nullptr;
-  }
+  if (!queue->closed() && !queue->closing) return queue.get();
+  AddonData::Of(env).ThrowCode(env, "ERR_RDMA_CLOSED", "CompletionQueue is closed");
+  return nullptr;
+}
+
+napi_value PollHot(napi_env env, napi_callback_info info) {
+  napi_value argument;
+  CompletionQueue* queue = HotQueue(env, info, &argument);
+  if (!queue) return nullptr;
   uint32_t limit = UINT32_MAX;
-  napi_get_value_uint32(env, argv[0], &limit);
+  napi_get_value_uint32(env, argument, &limit);
   int count = queue->Poll(limit);
   if (count < 0) {
     AddonData::Of(env).ThrowErrno(env, "ibv_poll_cq", -count);
@@ -113,9 +187,42 @@ napi_value PollHot(napi_env env, napi_callback_info info) {
   return result;
 }
 
+napi_value ReadyHot(napi_env env, napi_callback_info info) {
+  napi_value argument;
+  CompletionQueue* queue = HotQueue(env, info, &argument);
+  if (!queue) return nullptr;
+  uint32_t spin = 0;
+  napi_get_value_uint32(env, argument, &spin);
+  const int ready = queue->Ready(spin);
+  if (ready < 0) {
+    AddonData::Of(env).ThrowErrno(env, "ibv_poll_cq", -ready);
+    return nullptr;
+  }
+  napi_value result;
+  napi_get_boolean(env, ready > 0, &result);
+  return result;
+}
+
+napi_value ReqNotifyHot(napi_env env, napi_callback_info info) {
+  napi_value argument;
+  CompletionQueue* queue = HotQueue(env, info, &argument);
+  if (!queue) return nullptr;
+  bool solicited_only = false;
+  napi_get_value_bool(env, argument, &solicited_only);
+  if (int error = queue->Arm(solicited_only)) AddonData::Of(env).ThrowErrno(env, "ibv_req_notify_cq", error);
+  return nullptr;
+}
+
 }  // namespace
 
-void CompletionQueueWrap::Define(Napi::Env env) { Wrap::Define(env, {}); }
+void CompletionQueueWrap::Define(Napi::Env env) {
+  Wrap::Define(env, {
+                        InstanceMethod("resize", &CompletionQueueWrap::Resize),
+                        InstanceMethod("resizeSync", &CompletionQueueWrap::ResizeSync),
+                        InstanceMethod("ref", &CompletionQueueWrap::Ref),
+                        InstanceMethod("unref", &CompletionQueueWrap::Unref),
+                    });
+}
 
 Napi::Object CompletionQueueWrap::New(Napi::Env env, const std::shared_ptr<CompletionQueue>& queue) {
   Napi::Object object = Wrap::New(env, queue);
@@ -123,10 +230,59 @@ Napi::Object CompletionQueueWrap::New(Napi::Env env, const std::shared_ptr<Compl
   Napi::ArrayBuffer records = Memory::ToArrayBuffer(env, queue->records());
   if (env.IsExceptionPending()) return {};
   object.Set("records", records);
-  object.Set("cqe", queue->verbs()->cqe);
+  object.Set("serial", Napi::Number::New(env, static_cast<double>(queue->serial())));
   object.Set("handle", queue->verbs()->handle);
   object.Set("poll", BindHot(env, "poll", queue, PollHot));
+  object.Set("ready", BindHot(env, "ready", queue, ReadyHot));
+  object.Set("reqNotify", BindHot(env, "reqNotify", queue, ReqNotifyHot));
   return object;
+}
+
+Napi::Value CompletionQueueWrap::Resize(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  Arguments arguments(info);
+  uint32_t entries;
+  auto queue = Open(env);
+  if (!queue || !arguments.Uint32(0, "cqe", &entries)) return {};
+  if (int error = queue->BeginResize(entries)) {
+    AddonData::Of(env).ThrowErrno(env, "ibv_resize_cq", error);
+    return {};
+  }
+  std::vector<Resource::Hold> holds;
+  holds.emplace_back(queue);
+  return PromiseWorker::Run(
+      env, "ibv_resize_cq", std::move(holds), [queue, entries] { return queue->Resize(entries); },
+      [queue](Napi::Env done_env) {
+        queue->EndResize();
+        return done_env.Undefined();
+      },
+      [queue] { queue->EndResize(); });
+}
+
+Napi::Value CompletionQueueWrap::ResizeSync(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  Arguments arguments(info);
+  uint32_t entries;
+  auto queue = Open(env);
+  if (!queue || !arguments.Uint32(0, "cqe", &entries)) return {};
+  int error = queue->BeginResize(entries);
+  if (error == 0) {
+    error = queue->Resize(entries);
+    queue->EndResize();
+  }
+  if (error) AddonData::Of(env).ThrowErrno(env, "ibv_resize_cq", error);
+  return env.Undefined();
+}
+
+// Also of a closed queue: a wait that its closing ends has counted before.
+Napi::Value CompletionQueueWrap::Ref(const Napi::CallbackInfo& info) {
+  if (native()->channel()) native()->channel()->Ref();
+  return info.Env().Undefined();
+}
+
+Napi::Value CompletionQueueWrap::Unref(const Napi::CallbackInfo& info) {
+  if (native()->channel()) native()->channel()->Unref();
+  return info.Env().Undefined();
 }
 
 }  // namespace node_rdma

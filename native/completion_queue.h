@@ -3,13 +3,17 @@
 #include <infiniband/verbs.h>
 #include <napi.h>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "addon_data.h"
+#include "completion_channel.h"
 #include "context.h"
 #include "descriptors.h"
 #include "util/memory.h"
 #include "util/resource.h"
+#include "util/verbs_error.h"
 #include "util/wrap.h"
 
 namespace node_rdma {
@@ -20,8 +24,10 @@ class CompletionQueue final : public Resource {
   static constexpr const char* kKindName = "CompletionQueue";
   static constexpr uint32_t kMostRecords = 1024;
 
+  // `channel` may be null: then it makes no events.
   static std::shared_ptr<CompletionQueue> Create(AddonData& addon, std::shared_ptr<Context> context,
-                                                 uint32_t entries, uint32_t vector, int* error);
+                                                 std::shared_ptr<CompletionChannel> channel, uint32_t entries,
+                                                 uint32_t vector, int* error);
   ~CompletionQueue() override { Close(); }
 
   // Takes up to `limit` completions into the records, and ends their work requests. Completions of queue
@@ -29,14 +35,29 @@ class CompletionQueue final : public Resource {
   // negative errno.
   int Poll(uint32_t limit);
 
+  // 1 when there is a completion for Poll() to take, 0 when there is none even after `spin` microseconds, or
+  // a negative errno.
+  int Ready(uint32_t spin);
+
+  // The next completion (only a solicited one or a failure, if so asked) makes an event. 0 or a positive
+  // errno.
+  int Arm(bool solicited_only) { return ErrorOfResult(ibv_req_notify_cq(verbs_, solicited_only)); }
+
+  // Resizing: on the JavaScript thread BeginResize(), which returns a positive errno where it cannot be, then
+  // Resize() on any thread, then EndResize().
+  int BeginResize(uint32_t entries);
+  int Resize(uint32_t entries) { return ErrorOfResult(ibv_resize_cq(verbs_, static_cast<int>(entries))); }
+  void EndResize();
+
+  void OnClosed() override;
+
   ibv_cq* verbs() const { return verbs_; }
+  CompletionChannel* channel() const { return channel_.get(); }
+  uint64_t serial() const { return serial_; }
 
   // Entries that no outstanding request may yet take. Posting stops when there are none: an overflow would
   // lose completions.
-  uint32_t room() const {
-    const uint32_t entries = static_cast<uint32_t>(verbs_->cqe);
-    return entries > counters_->outstanding ? entries - counters_->outstanding : 0;
-  }
+  uint32_t room() const { return entries_ > counters_->outstanding ? entries_ - counters_->outstanding : 0; }
   void Reserve(uint32_t requests) { counters_->outstanding += requests; }
   void Release(uint32_t requests) { counters_->outstanding -= requests; }
   // Requests of a queue pair that is gone: some devices leave their completions in the queue, where they take
@@ -50,18 +71,28 @@ class CompletionQueue final : public Resource {
   int Destroy() override;
 
  private:
-  void ReleaseAbandoned(uint32_t most);
-
-  CompletionQueue(AddonData& addon, std::shared_ptr<Context> context, ibv_cq* verbs,
+  CompletionQueue(AddonData& addon, std::shared_ptr<Context> context,
+                  std::shared_ptr<CompletionChannel> channel, ibv_cq* verbs, uint64_t serial,
                   std::shared_ptr<Memory> records);
+
+  void ReleaseAbandoned(uint32_t most);
+  void SetEntries(uint32_t entries) { entries_ = counters_->entries = entries; }
+  // ibv_poll_cq, with the completion first that Ready() has taken.
+  int Take(ibv_wc* completions, uint32_t most);
+  int Look();
 
   AddonData& addon_;
   std::shared_ptr<Context> context_;
+  std::shared_ptr<CompletionChannel> channel_;
   ibv_cq* verbs_;
+  uint64_t serial_;
   std::shared_ptr<Memory> records_;
   CompletionCounters* counters_;
   uint32_t abandoned_ = 0;
   uint32_t record_count_;
+  uint32_t entries_ = 0;
+  bool resizing_ = false;
+  std::optional<ibv_wc> taken_;
 };
 
 class CompletionQueueWrap final : public Wrap<CompletionQueueWrap, CompletionQueue> {
@@ -74,6 +105,12 @@ class CompletionQueueWrap final : public Wrap<CompletionQueueWrap, CompletionQue
   static void Define(Napi::Env env);
   static Napi::Object New(Napi::Env env, const std::shared_ptr<CompletionQueue>& queue);
   using Wrap::Wrap;
+
+ private:
+  Napi::Value Resize(const Napi::CallbackInfo& info);
+  Napi::Value ResizeSync(const Napi::CallbackInfo& info);
+  Napi::Value Ref(const Napi::CallbackInfo& info);
+  Napi::Value Unref(const Napi::CallbackInfo& info);
 };
 
 }  // namespace node_rdma

@@ -146,6 +146,26 @@ Napi::Value HeaderConstants(const Napi::CallbackInfo& info) {
   PUT(IBV_GID_TYPE_IB);
   PUT(IBV_GID_TYPE_ROCE_V1);
   PUT(IBV_GID_TYPE_ROCE_V2);
+  PUT(IBV_EVENT_CQ_ERR);
+  PUT(IBV_EVENT_QP_FATAL);
+  PUT(IBV_EVENT_QP_REQ_ERR);
+  PUT(IBV_EVENT_QP_ACCESS_ERR);
+  PUT(IBV_EVENT_COMM_EST);
+  PUT(IBV_EVENT_SQ_DRAINED);
+  PUT(IBV_EVENT_PATH_MIG);
+  PUT(IBV_EVENT_PATH_MIG_ERR);
+  PUT(IBV_EVENT_DEVICE_FATAL);
+  PUT(IBV_EVENT_PORT_ACTIVE);
+  PUT(IBV_EVENT_PORT_ERR);
+  PUT(IBV_EVENT_LID_CHANGE);
+  PUT(IBV_EVENT_PKEY_CHANGE);
+  PUT(IBV_EVENT_SM_CHANGE);
+  PUT(IBV_EVENT_SRQ_ERR);
+  PUT(IBV_EVENT_SRQ_LIMIT_REACHED);
+  PUT(IBV_EVENT_QP_LAST_WQE_REACHED);
+  PUT(IBV_EVENT_CLIENT_REREGISTER);
+  PUT(IBV_EVENT_GID_CHANGE);
+  PUT(IBV_EVENT_WQ_FATAL);
 
   open("sendDescriptor");
   put("size", sizeof(SendDescriptor));
@@ -196,6 +216,7 @@ Napi::Value HeaderConstants(const Napi::CallbackInfo& info) {
   open("completionCounters");
   put("size", sizeof(CompletionCounters));
   put("outstanding", offsetof(CompletionCounters, outstanding));
+  put("entries", offsetof(CompletionCounters, entries));
 
   open("other");
   put("inlineArea", kInlineArea);

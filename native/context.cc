@@ -6,6 +6,8 @@
 #include <cstring>
 #include <vector>
 
+#include "async_events.h"
+#include "completion_channel.h"
 #include "completion_queue.h"
 #include "protection_domain.h"
 #include "util/arguments.h"
@@ -30,8 +32,7 @@ constexpr size_t kMostGids = 1 << 16;
 
 }  // namespace
 
-std::shared_ptr<Context> Context::Open(std::shared_ptr<Registry> registry, const std::string& name,
-                                       int* error) {
+std::shared_ptr<Context> Context::Open(AddonData& addon, const std::string& name, int* error) {
   DeviceListHolder devices;
   if ((*error = devices.error())) return nullptr;
   for (ibv_device* device : devices) {
@@ -39,7 +40,9 @@ std::shared_ptr<Context> Context::Open(std::shared_ptr<Registry> registry, const
     errno = 0;
     ibv_context* verbs = ibv_open_device(device);
     if ((*error = ErrorOfPointer(verbs))) return nullptr;
-    return std::shared_ptr<Context>(new Context(std::move(registry), verbs));
+    std::shared_ptr<Context> context(new Context(addon, verbs));
+    if ((*error = context->Watch())) return nullptr;
+    return context;
   }
   *error = ENODEV;
   return nullptr;
@@ -50,6 +53,33 @@ int Context::Destroy() {
   return ErrorOfMinusOne(ibv_close_device(verbs_));
 }
 
+int Context::Watch() {
+  int error = 0;
+  watcher_ = DescriptorWatcher::Start(addon_, verbs_->async_fd, *this, &error);
+  if (watcher_ && ref_) watcher_->Ref();
+  return error;
+}
+
+void Context::OnCloseFailed() {
+  if (!closed() && !failed_ && !watcher_) Watch();
+}
+
+void Context::Ref(bool ref) {
+  ref_ = ref;
+  if (watcher_) ref ? watcher_->Ref() : watcher_->Unref();
+}
+
+void Context::OnReadable(int error) {
+  auto self = shared_from_this();
+  std::vector<AsyncEvent> events;
+  if (error == 0) error = ReadAsyncEvents(verbs_, &events);
+  if (error != 0) {
+    failed_ = true;
+    watcher_.reset();
+  }
+  if (!events.empty()) addon_.TellAsyncEvents(serial_, events);
+}
+
 void ContextWrap::Define(Napi::Env env) {
   Wrap::Define(env, {
                         InstanceMethod("queryDevice", &ContextWrap::QueryDevice),
@@ -57,7 +87,16 @@ void ContextWrap::Define(Napi::Env env) {
                         InstanceMethod("queryGidTable", &ContextWrap::QueryGidTable),
                         InstanceMethod("allocPd", &ContextWrap::AllocPd),
                         InstanceMethod("createCq", &ContextWrap::CreateCq),
+                        InstanceMethod("createCompletionChannel", &ContextWrap::CreateCompletionChannel),
+                        InstanceMethod("ref", &ContextWrap::Ref),
                     });
+}
+
+Napi::Object ContextWrap::New(Napi::Env env, const std::shared_ptr<Context>& context) {
+  Napi::Object object = Wrap::New(env, context);
+  if (env.IsExceptionPending()) return {};
+  object.Set("serial", Napi::Number::New(env, static_cast<double>(context->serial())));
+  return object;
 }
 
 Napi::Value DeviceList(const Napi::CallbackInfo& info) {
@@ -88,12 +127,12 @@ Napi::Value OpenDevice(const Napi::CallbackInfo& info) {
   std::string name;
   if (!arguments.String(0, "name", &name)) return {};
   int error = 0;
-  auto context = Context::Open(AddonData::Of(env).registry, name, &error);
+  auto context = Context::Open(AddonData::Of(env), name, &error);
   if (!context) {
     AddonData::Of(env).ThrowErrno(env, "ibv_open_device", error);
     return {};
   }
-  return ContextWrap::New(env, std::move(context));
+  return ContextWrap::New(env, context);
 }
 
 Napi::Value ContextWrap::QueryDevice(const Napi::CallbackInfo& info) {
@@ -288,13 +327,46 @@ Napi::Value ContextWrap::CreateCq(const Napi::CallbackInfo& info) {
   if (!arguments.Uint32(0, "cqe", &entries) || !arguments.Uint32(1, "compVector", &vector)) return {};
   auto context = Open(env);
   if (!context) return {};
+  AddonData& addon = AddonData::Of(env);
   int error = 0;
-  auto queue = CompletionQueue::Create(AddonData::Of(env), context, entries, vector, &error);
+  // undefined: the context's own channel; null: none.
+  std::shared_ptr<CompletionChannel> channel;
+  if (info[2].IsUndefined()) {
+    channel = CompletionChannel::OfContext(addon, context, &error);
+    if (!channel) {
+      addon.ThrowErrno(env, "ibv_create_comp_channel", error);
+      return {};
+    }
+  } else if (!info[2].IsNull()) {
+    channel = CompletionChannelWrap::From(info, 2, "channel");
+    if (!channel) return {};
+  }
+  auto queue = CompletionQueue::Create(addon, context, channel, entries, vector, &error);
   if (!queue) {
     AddonData::Of(env).ThrowErrno(env, "ibv_create_cq", error);
     return {};
   }
   return CompletionQueueWrap::New(env, queue);
+}
+
+Napi::Value ContextWrap::CreateCompletionChannel(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  auto context = Open(env);
+  if (!context) return {};
+  int error = 0;
+  auto channel = CompletionChannel::Create(AddonData::Of(env), context, &error);
+  if (!channel) {
+    AddonData::Of(env).ThrowErrno(env, "ibv_create_comp_channel", error);
+    return {};
+  }
+  return CompletionChannelWrap::New(env, channel);
+}
+
+Napi::Value ContextWrap::Ref(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  bool ref;
+  if (arguments.Boolean(0, "ref", &ref)) native()->Ref(ref);
+  return info.Env().Undefined();
 }
 
 }  // namespace node_rdma

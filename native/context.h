@@ -3,31 +3,57 @@
 #include <infiniband/verbs.h>
 #include <napi.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
+#include "addon_data.h"
+#include "util/descriptor_watcher.h"
 #include "util/resource.h"
 #include "util/wrap.h"
 
 namespace node_rdma {
 
-// An open device: struct ibv_context.
-class Context final : public Resource {
+class CompletionChannel;
+
+// An open device: struct ibv_context. Its asynchronous events go to JavaScript.
+class Context final : public Resource, private DescriptorWatcher::Reader {
  public:
-  static std::shared_ptr<Context> Open(std::shared_ptr<Registry> registry, const std::string& name,
-                                       int* error);
-  ~Context() override { Close(); }
+  static std::shared_ptr<Context> Open(AddonData& addon, const std::string& name, int* error);
+  ~Context() override {
+    watcher_.reset();
+    Close();
+  }
 
   ibv_context* verbs() const { return verbs_; }
+  // By which JavaScript finds who hears of its events.
+  uint64_t serial() const { return serial_; }
+
+  // While somebody waits for an asynchronous event, the loop must not end.
+  void Ref(bool ref);
+
+  void OnClosing() override { watcher_.reset(); }
+  void OnCloseFailed() override;
+
+  // Of the completion queues that name none; see CompletionChannel::OfContext().
+  std::weak_ptr<CompletionChannel> completion_channel;
 
  protected:
   int Destroy() override;
 
  private:
-  Context(std::shared_ptr<Registry> registry, ibv_context* verbs)
-      : Resource(std::move(registry), {}), verbs_(verbs) {}
+  Context(AddonData& addon, ibv_context* verbs)
+      : Resource(addon.registry, {}), addon_(addon), verbs_(verbs), serial_(addon.NextSerial()) {}
 
+  int Watch();
+  void OnReadable(int error) override;
+
+  AddonData& addon_;
   ibv_context* verbs_;
+  uint64_t serial_;
+  bool ref_ = false;
+  bool failed_ = false;  // no more events come
+  std::unique_ptr<DescriptorWatcher> watcher_;
 };
 
 class ContextWrap final : public Wrap<ContextWrap, Context> {
@@ -38,6 +64,7 @@ class ContextWrap final : public Wrap<ContextWrap, Context> {
   static constexpr napi_type_tag kTag = {0x6a1f0c52d3f94b0e, 0x9d27c1b3a6e84f11};
 
   static void Define(Napi::Env env);
+  static Napi::Object New(Napi::Env env, const std::shared_ptr<Context>& context);
   using Wrap::Wrap;
 
  private:
@@ -46,6 +73,8 @@ class ContextWrap final : public Wrap<ContextWrap, Context> {
   Napi::Value QueryGidTable(const Napi::CallbackInfo& info);
   Napi::Value AllocPd(const Napi::CallbackInfo& info);
   Napi::Value CreateCq(const Napi::CallbackInfo& info);
+  Napi::Value CreateCompletionChannel(const Napi::CallbackInfo& info);
+  Napi::Value Ref(const Napi::CallbackInfo& info);
 };
 
 // openDevice(name) and deviceList(), functions of the addon.

@@ -78,10 +78,11 @@ struct QueueCounters {
 static_assert(sizeof(QueueCounters) == 64);
 
 // In front of a completion queue's records: how many requests of its queues have been posted and have not
-// ended, each of which may yet take an entry.
+// ended, each of which may yet take an entry, and how many entries there are.
 struct CompletionCounters {
   uint32_t outstanding;
-  uint32_t reserved[15];
+  uint32_t entries;
+  uint32_t reserved[14];
 };
 static_assert(sizeof(CompletionCounters) == 64);
 

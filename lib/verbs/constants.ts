@@ -155,6 +155,31 @@ export type LinkLayer = (typeof linkLayers)[number];
 export const atomicCaps = ['none', 'hca', 'glob'] as const;
 export type AtomicCap = (typeof atomicCaps)[number];
 
+/** `enum ibv_event_type`, in its order. */
+export const asyncEventTypes = [
+  'cqErr',
+  'qpFatal',
+  'qpReqErr',
+  'qpAccessErr',
+  'commEst',
+  'sqDrained',
+  'pathMig',
+  'pathMigErr',
+  'deviceFatal',
+  'portActive',
+  'portErr',
+  'lidChange',
+  'pkeyChange',
+  'smChange',
+  'srqErr',
+  'srqLimitReached',
+  'qpLastWqeReached',
+  'clientReregister',
+  'gidChange',
+  'wqFatal',
+] as const;
+export type AsyncEventType = (typeof asyncEventTypes)[number];
+
 /** `enum ibv_gid_type`, in its order. */
 export const gidTypes = ['ib', 'roceV1', 'roceV2'] as const;
 export type GidType = (typeof gidTypes)[number];

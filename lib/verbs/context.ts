@@ -1,4 +1,6 @@
-import { CompletionQueue, type CompletionQueueOptions } from './completion-queue.js';
+import { AsyncEvents } from './async-events.js';
+import { CompletionChannel } from './completion-channel.js';
+import { checkEntries, CompletionQueue, type CompletionQueueOptions } from './completion-queue.js';
 import {
   atomicCaps,
   linkLayers,
@@ -10,7 +12,7 @@ import {
   type PortState,
 } from './constants.js';
 import type { Device } from './device.js';
-import { explaining, RdmaError } from './errors.js';
+import { explaining, invalidArgType, RdmaError } from './errors.js';
 import { chooseGid, gidEntry, type GidChoice, type GidEntry, type GidSelection } from './gid.js';
 import { formatGuid } from './guid.js';
 import { memlockAdvice } from './memlock.js';
@@ -42,6 +44,8 @@ export interface PortAttributes extends Omit<NativePort, 'state' | 'maxMtu' | 'a
 /** An open device (`struct ibv_context`). Made by {@link openDevice}. */
 export class Context extends Resource {
   readonly device: Device;
+  /** What the device tells by itself: ports that come and go, queues that fail. */
+  readonly events: AsyncEvents;
   readonly #native: NativeContext;
   #attributes: DeviceAttributes | undefined;
 
@@ -50,6 +54,7 @@ export class Context extends Resource {
     super(native, []);
     this.#native = native;
     this.device = device;
+    this.events = new AsyncEvents(this, native);
   }
 
   get label(): string {
@@ -116,8 +121,11 @@ export class Context extends Resource {
   /**
    * Makes a completion queue. `ibv_create_cq`
    *
+   * It can be waited for: queues that name no channel share one of the context's, which takes one descriptor for all of
+   * them and costs nothing until somebody waits.
+   *
    * @throws RangeError for options out of range; RdmaError `ERR_RDMA_LIMIT` for more entries than the device offers,
-   * `ENOMEM` with the memlock limit
+   * `ERR_RDMA_FOREIGN_OBJECT` for a channel of another context, `ENOMEM` with the memlock limit
    */
   createCq(options: CompletionQueueOptions = {}): CompletionQueue {
     checkOptions('options', options);
@@ -125,20 +133,40 @@ export class Context extends Resource {
     const { cqe = 256, compVector = 0 } = options;
     integer('cqe', cqe, 1, 2 ** 31 - 1);
     integer('compVector', compVector, 0, Math.max(attributes.numCompVectors, 1) - 1);
-    if (cqe > attributes.maxCqe) {
-      throw new RdmaError(
-        'ERR_RDMA_LIMIT',
-        `cqe ${cqe} is ${cqe - attributes.maxCqe} above the ${attributes.maxCqe} of ${this.device.name}`,
-        {
-          device: this.device.name,
-        },
-      );
-    }
+    checkEntries(cqe, this);
+    const channel = this.#nativeChannel(options.channel);
     const advice = (errno: number) => (errno === 12 ? memlockAdvice(cqe * 64) : '');
     return new CompletionQueue(
-      explaining(this.#subject(), advice, () => this.#native.createCq(cqe, compVector)),
+      explaining(this.#subject(), advice, () => this.#native.createCq(cqe, compVector, channel)),
+      this,
+      options.channel,
+    );
+  }
+
+  /** Makes a completion channel, for completion queues to name. `ibv_create_comp_channel` */
+  createCompletionChannel(): CompletionChannel {
+    return new CompletionChannel(
+      explaining(this.#subject(), noAdvice, () => this.#native.createCompletionChannel()),
       this,
     );
+  }
+
+  protected override onClosed(): void {
+    this.events.closed();
+  }
+
+  #nativeChannel(channel: unknown) {
+    if (channel === undefined || channel === null) return channel;
+    if (!(channel instanceof CompletionChannel))
+      throw invalidArgType('channel', 'a CompletionChannel or null', channel);
+    if (channel.context !== this) {
+      throw new RdmaError(
+        'ERR_RDMA_FOREIGN_OBJECT',
+        `${channel.label} belongs to another context than the completion queue`,
+        { device: this.device.name },
+      );
+    }
+    return channel.native;
   }
 
   #subject(port?: number) {

@@ -29,7 +29,8 @@ const errnoNames = new Map(Object.entries(os.constants.errno).map(([name, number
  * `code` is the name of the errno (`'ENOMEM'`), or one of our own: `ERR_RDMA_UNSUPPORTED` (the library, kernel or
  * provider lacks the function, whatever errno it used), `ERR_RDMA_BUSY`, `ERR_RDMA_CLOSED`, `ERR_RDMA_LOAD`,
  * `ERR_RDMA_NO_DEVICE`, `ERR_RDMA_NO_GID`, `ERR_RDMA_LIMIT`, `ERR_RDMA_INVALID_STATE`, `ERR_RDMA_INVALID_DESCRIPTOR`,
- * `ERR_RDMA_INVALID_ATTRIBUTES`, `ERR_RDMA_QUEUE_FULL`, `ERR_RDMA_FOREIGN_OBJECT`, `ERR_RDMA_COMPLETION`, `ERR_RDMA_TIMEOUT`. `message` says what to do.
+ * `ERR_RDMA_INVALID_ATTRIBUTES`, `ERR_RDMA_QUEUE_FULL`, `ERR_RDMA_FOREIGN_OBJECT`, `ERR_RDMA_COMPLETION`, `ERR_RDMA_TIMEOUT`,
+ * `ERR_RDMA_NO_CHANNEL`, `ERR_RDMA_CQ_FAILED`, `ERR_RDMA_DEVICE_FATAL`. `message` says what to do.
  */
 export class RdmaError extends Error implements ErrorSubject {
   readonly code: string;
@@ -138,6 +139,13 @@ export class WorkCompletionError extends RdmaError {
   override get name(): string {
     return 'WorkCompletionError';
   }
+}
+
+/** What an aborted wait rejects with, in the way of Node's own. */
+export function abortError(signal: AbortSignal): Error {
+  const error = new Error('The operation was aborted', { cause: signal.reason });
+  error.name = 'AbortError';
+  return Object.assign(error, { code: 'ABORT_ERR' });
 }
 
 /** A TypeError in the way of Node's own. */

@@ -44,7 +44,7 @@ export const CompletionRecord = {
 
 export const QueueCounters = { size: 64, posted: 0, ended: 4 } as const;
 
-export const CompletionCounters = { size: 64, outstanding: 0 } as const;
+export const CompletionCounters = { size: 64, outstanding: 0, entries: 4 } as const;
 
 /** In place of a memory region: the bytes are in the queue's inline area. */
 export const INLINE_AREA = 0xffffffff;

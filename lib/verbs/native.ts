@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { RdmaError } from './errors.js';
 import { reportLeak } from './leaks.js';
+import { asyncEventRoutes, completionRoutes } from './routes.js';
 
 /** What every native object of the addon can do. */
 export interface NativeResource {
@@ -139,7 +140,21 @@ export interface NativeContext extends NativeResource {
   queryPort(port: number): NativePort;
   queryGidTable(): NativeGid[];
   allocPd(): NativeProtectionDomain;
-  createCq(cqe: number, compVector: number): NativeCompletionQueue;
+  /** Without a channel it has the context's own; with null it has none. */
+  createCq(
+    cqe: number,
+    compVector: number,
+    channel: NativeCompletionChannel | null | undefined,
+  ): NativeCompletionQueue;
+  createCompletionChannel(): NativeCompletionChannel;
+  /** By which asynchronous events name the context. */
+  readonly serial: number;
+  /** Whether the process lives on while nothing but asynchronous events of the context can come. */
+  ref(ref: boolean): void;
+}
+
+export interface NativeCompletionChannel extends NativeResource {
+  readonly fd: number;
 }
 
 export interface NativeProtectionDomain extends NativeResource {
@@ -183,10 +198,19 @@ export interface NativeMemoryRegion extends NativeResource {
 
 export interface NativeCompletionQueue extends NativeResource {
   readonly records: ArrayBuffer;
-  readonly cqe: number;
   readonly handle: number;
+  /** By which completion events name the queue. */
+  readonly serial: number;
   /** Fills the records; returns how many. */
   readonly poll: (limit: number) => number;
+  /** Whether a poll would find a completion, at once or within some microseconds. */
+  readonly ready: (spinMicroseconds: number) => boolean;
+  readonly reqNotify: (solicitedOnly: boolean) => void;
+  resize(cqe: number): Promise<void>;
+  resizeSync(cqe: number): void;
+  /** Counted: from the first until the last of them is undone, the process lives on. */
+  ref(): void;
+  unref(): void;
 }
 
 /** Where the parts of one queue lie in a queue pair's memory, in bytes. */
@@ -236,6 +260,8 @@ export interface NativeAddon {
     errorFromErrno: (syscall: string, errno: number) => Error,
     errorFromCode: (code: string, message: string) => Error,
     onLeak: (kind: string) => void,
+    onCompletionEvents: (queues: number[], errno: number) => void,
+    onAsyncEvents: (context: number, events: number[]) => void,
   ): void;
   deviceList(): NativeDevice[];
   openDevice(name: string): NativeContext;
@@ -272,6 +298,10 @@ function load(): NativeAddon {
       (syscall, errno) => RdmaError.fromErrno(syscall, errno),
       (code, message) => new RdmaError(code, message),
       reportLeak,
+      (queues, errno) => {
+        for (const serial of queues) completionRoutes.get(serial)?.notified(errno);
+      },
+      (context, events) => asyncEventRoutes.get(context)?.receive(events),
     );
     return loaded;
   } catch (cause) {

@@ -238,6 +238,11 @@ export class QueuePair extends Resource {
     return `queue pair ${this.qpNum}`;
   }
 
+  /** @internal */
+  override isSubject(kind: string, number: number): boolean {
+    return kind === 'queuePair' && number === this.qpNum;
+  }
+
   /** As far as this library knows: it follows {@link modify}, {@link query} and failed completions. */
   get state(): QpState {
     return qpStates[this.#native.state] ?? 'err';

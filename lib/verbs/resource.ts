@@ -76,6 +76,22 @@ export abstract class Resource {
     await this.closeAsync({ cascade: true });
   }
 
+  /** Runs once the object is destroyed. */
+  protected onClosed(): void {}
+
+  /** @internal All that hangs on the object, directly or not. */
+  *descendants(): Generator<Resource> {
+    for (const child of this.#children.values()) {
+      yield child;
+      yield* child.descendants();
+    }
+  }
+
+  /** @internal Whether an asynchronous event about that kind of object, with that number, is about this one. */
+  isSubject(_kind: string, _number: number): boolean {
+    return false;
+  }
+
   /** Outstanding work requests that need the object. */
   protected get workRequests(): number {
     return 0;
@@ -118,5 +134,6 @@ export abstract class Resource {
 
   #forget(): void {
     for (const parent of this.#parents) parent.#children.delete(this.#id);
+    this.onClosed();
   }
 }

@@ -47,6 +47,11 @@ export class SharedReceiveQueue extends Resource {
     return `shared receive queue ${this.native.handle}`;
   }
 
+  /** @internal */
+  override isSubject(kind: string, number: number): boolean {
+    return kind === 'sharedReceiveQueue' && number === this.native.handle;
+  }
+
   /** Receives that can be posted now. */
   get free(): number {
     return this.receiveQueue.free;

@@ -51,6 +51,12 @@ export function wordIndex(name: string, list: readonly string[], word: unknown):
   return index;
 }
 
+/** An AbortSignal, or what looks like one. */
+export function abortSignal(name: string, value: unknown): void {
+  if (typeof value !== 'object' || value === null || !('aborted' in value))
+    throw invalidArgType(name, 'an AbortSignal', value);
+}
+
 /** An object of options, or nothing. */
 export function options(name: string, value: unknown): void {
   if (value !== undefined && (typeof value !== 'object' || value === null))

@@ -46,11 +46,17 @@ class Resource : public std::enable_shared_from_this<Resource> {
 
   virtual void OnClosed() {}
 
+  // Before Close(), on the JavaScript thread: what reads the object's descriptor stops, for that will be
+  // closed. OnCloseFailed() goes on with it, where the object could not be destroyed.
+  virtual void OnClosing() {}
+  virtual void OnCloseFailed() {}
+
   // True while outstanding work requests name it; it must not be closed then. On the JavaScript thread.
   virtual bool in_use() const { return false; }
 
-  // Set while another thread destroys it: it takes no new work. On the JavaScript thread.
-  bool closing = false;
+  // How many calls on other threads are destroying it: meanwhile it takes no new work. On the JavaScript
+  // thread.
+  int closing = 0;
 
   // True for what makes the device touch memory: at the end of an environment these go first.
   virtual bool drives_dma() const { return false; }

@@ -79,7 +79,9 @@ class Wrap : public Napi::ObjectWrap<Self> {
   Napi::Value Close(const Napi::CallbackInfo& info) {
     Napi::Env env = info.Env();
     if (native_->closed()) return env.Undefined();
+    native_->OnClosing();
     if (int error = native_->in_use() ? EBUSY : native_->Close()) {
+      if (!native_->closing) native_->OnCloseFailed();
       AddonData::Of(env).ThrowErrno(env, Self::kDestroy, error);
     } else {
       native_->OnClosed();
@@ -90,14 +92,21 @@ class Wrap : public Napi::ObjectWrap<Self> {
   Napi::Value CloseAsync(const Napi::CallbackInfo& info) {
     auto native = native_;
     bool in_use = native->in_use();
-    native->closing = !in_use;
+    // What is in use will be refused, and works on.
+    const int closing = in_use ? 0 : 1;
+    native->closing += closing;
+    if (!in_use) native->OnClosing();
     return PromiseWorker::Run(
         info.Env(), Self::kDestroy, {}, [native, in_use] { return in_use ? EBUSY : native->Close(); },
-        [native](Napi::Env env) {
+        [native, closing](Napi::Env env) {
+          native->closing -= closing;
           native->OnClosed();
           return env.Undefined();
         },
-        [native] { native->closing = false; });
+        [native, closing] {
+          native->closing -= closing;
+          if (!native->closing) native->OnCloseFailed();
+        });
   }
 
   Napi::Value Closed(const Napi::CallbackInfo& info) {

@@ -1,36 +1,6 @@
 // How programs end: at every stage, in every way, with work in flight. None may crash, hang or leave a verbs object behind.
-import { execFile, execFileSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-
-const program = (name: string) => fileURLToPath(new URL(`programs/${name}.mjs`, import.meta.url));
-
-interface End {
-  status: number | null;
-  signal: string | null;
-  stdout: string;
-  stderr: string;
-}
-
-function run(name: string, args: string[] = [], flags: string[] = []): Promise<End> {
-  return new Promise((resolve) => {
-    const child = execFile(
-      process.execPath,
-      [...flags, program(name), ...args],
-      { timeout: 150_000, killSignal: 'SIGKILL' },
-      (_error, stdout, stderr) =>
-        resolve({ status: child.exitCode, signal: child.signalCode, stdout, stderr }),
-    );
-  });
-}
-
-/** Verbs objects of processes that the kernel still has. */
-function resources(): string[] {
-  const kinds = ['qp', 'mr', 'cq', 'pd', 'ctx'];
-  return kinds
-    .flatMap((kind) => execFileSync('rdma', ['resource', 'show', kind], { encoding: 'utf8' }).split('\n'))
-    .filter((line) => /\bpid \d+/.test(line) && !line.includes(` pid ${process.pid} `));
-}
+import { resources, run } from './run.js';
 
 // Each process costs a second or more in a machine, so not every stage ends in every way.
 const ends: [way: string, status: number, stages: string[]][] = [

@@ -53,6 +53,7 @@ const tables: [string, [string, number][]][] = [
   ['linkLayers', inOrder('IBV_LINK_LAYER_', constants.linkLayers)],
   ['atomicCaps', inOrder('IBV_ATOMIC_', constants.atomicCaps)],
   ['gidTypes', inOrder('IBV_GID_TYPE_', constants.gidTypes)],
+  ['asyncEventTypes', inOrder('IBV_EVENT_', constants.asyncEventTypes)],
 ];
 
 describe.each(tables)('%s', (_table, entries) => {

@@ -1,7 +1,7 @@
-// Two connected ends with work in flight: what the programs beside this one start from.
+// Two connected ends, also with work in flight: what the programs beside this one start from.
 import { openDevice, Access } from '../../../dist/index.js';
 
-export async function pairInFlight() {
+export async function connectedPair() {
   const access = Access.LOCAL_WRITE | Access.REMOTE_READ | Access.REMOTE_WRITE;
   const end = (name) => {
     const context = openDevice(name);
@@ -16,6 +16,11 @@ export async function pairInFlight() {
   const [endpointA, endpointB] = [a.qp.endpoint(), b.qp.endpoint()];
   await a.qp.connect(endpointB, { rnrRetry: 7 });
   await b.qp.connect(endpointA);
+  return { a, b };
+}
+
+export async function pairInFlight() {
+  const { a, b } = await connectedPair();
   // READs that take a while, and a SEND that nobody receives.
   a.qp.postSend(
     Array.from({ length: 8 }, (_, i) => ({

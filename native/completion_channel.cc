@@ -1,0 +1,100 @@
+#include "completion_channel.h"
+
+#include <bit>
+#include <map>
+
+#include "util/verbs_error.h"
+
+namespace node_rdma {
+
+std::shared_ptr<CompletionChannel> CompletionChannel::Create(AddonData& addon,
+                                                             std::shared_ptr<Context> context, int* error) {
+  errno = 0;
+  ibv_comp_channel* verbs = ibv_create_comp_channel(context->verbs());
+  if ((*error = ErrorOfPointer(verbs))) return nullptr;
+  std::shared_ptr<CompletionChannel> channel(new CompletionChannel(addon, std::move(context), verbs));
+  if ((*error = channel->Watch())) return nullptr;
+  return channel;
+}
+
+std::shared_ptr<CompletionChannel> CompletionChannel::OfContext(AddonData& addon,
+                                                                const std::shared_ptr<Context>& context,
+                                                                int* error) {
+  auto channel = context->completion_channel.lock();
+  if (channel && !channel->closed()) return channel;
+  channel = Create(addon, context, error);
+  if (!channel) return nullptr;
+  channel->of_context_ = true;
+  context->completion_channel = channel;
+  return channel;
+}
+
+CompletionChannel::~CompletionChannel() {
+  watcher_.reset();
+  Close();
+}
+
+int CompletionChannel::Destroy() { return ErrorOfResult(ibv_destroy_comp_channel(verbs_)); }
+
+void CompletionChannel::Remove(uint64_t serial) {
+  serials_.erase(serial);
+  if (!of_context_ || !serials_.empty()) return;
+  OnClosing();
+  if (Close() != 0) OnCloseFailed();
+}
+
+int CompletionChannel::Watch() {
+  int error = 0;
+  watcher_ = DescriptorWatcher::Start(addon_, verbs_->fd, *this, &error);
+  if (watcher_ && waiting_ > 0) watcher_->Ref();
+  return error;
+}
+
+void CompletionChannel::OnCloseFailed() {
+  if (!closed() && !watcher_) Watch();
+}
+
+void CompletionChannel::Ref() {
+  if (waiting_++ == 0 && watcher_) watcher_->Ref();
+}
+
+void CompletionChannel::Unref() {
+  if (--waiting_ == 0 && watcher_) watcher_->Unref();
+}
+
+void CompletionChannel::OnReadable(int error) {
+  auto self = shared_from_this();
+  // The pointer is valid until its events are acknowledged, even while another thread destroys the queue: for
+  // that it waits.
+  std::map<ibv_cq*, unsigned> events;
+  std::set<uint64_t> serials;
+  while (error == 0) {
+    ibv_cq* queue;
+    void* serial;
+    errno = 0;
+    error = ErrorOfMinusOne(ibv_get_cq_event(verbs_, &queue, &serial));
+    if (error != 0) break;
+    ++events[queue];
+    serials.insert(std::bit_cast<uint64_t>(serial));
+  }
+  for (auto [queue, count] : events) ibv_ack_cq_events(queue, count);
+  if (error == EAGAIN || error == EINTR) {
+    error = 0;
+  } else {
+    // The device is gone: all who wait must hear of it, and there is no more to read.
+    watcher_.reset();
+    serials = serials_;
+  }
+  if (!serials.empty()) addon_.TellCompletionEvents(serials, error);
+}
+
+void CompletionChannelWrap::Define(Napi::Env env) { Wrap::Define(env, {}); }
+
+Napi::Object CompletionChannelWrap::New(Napi::Env env, const std::shared_ptr<CompletionChannel>& channel) {
+  Napi::Object object = Wrap::New(env, channel);
+  if (env.IsExceptionPending()) return {};
+  object.Set("fd", channel->verbs()->fd);
+  return object;
+}
+
+}  // namespace node_rdma

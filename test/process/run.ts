@@ -1,0 +1,33 @@
+// Programs that tests run as processes of their own.
+import { execFile, execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+const program = (name: string) => fileURLToPath(new URL(`programs/${name}.mjs`, import.meta.url));
+
+export interface End {
+  status: number | null;
+  signal: string | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** Runs one of the programs of test/process to its end. */
+export function run(name: string, args: string[] = [], flags: string[] = []): Promise<End> {
+  return new Promise((resolve) => {
+    const child = execFile(
+      process.execPath,
+      [...flags, program(name), ...args],
+      { timeout: 150_000, killSignal: 'SIGKILL' },
+      (_error, stdout, stderr) =>
+        resolve({ status: child.exitCode, signal: child.signalCode, stdout, stderr }),
+    );
+  });
+}
+
+/** Verbs objects of processes that the kernel still has. */
+export function resources(): string[] {
+  const kinds = ['qp', 'mr', 'cq', 'pd', 'ctx'];
+  return kinds
+    .flatMap((kind) => execFileSync('rdma', ['resource', 'show', kind], { encoding: 'utf8' }).split('\n'))
+    .filter((line) => /\bpid \d+/.test(line) && !line.includes(` pid ${process.pid} `));
+}
