@@ -1,6 +1,7 @@
 export {
   Access,
   CompletionFlags,
+  DeviceCapFlags,
   SendFlags,
   type AsyncEventType,
   type AtomicCap,

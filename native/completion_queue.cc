@@ -7,8 +7,7 @@
 #include <chrono>
 #include <utility>
 
-#include "util/arguments.h"
-#include "util/promise_worker.h"
+#include "util/resize.h"
 #include "util/verbs_error.h"
 #include "work_queue.h"
 
@@ -109,7 +108,7 @@ int CompletionQueue::BeginResize(uint32_t entries) {
   return 0;
 }
 
-void CompletionQueue::EndResize() {
+void CompletionQueue::EndResize(bool) {
   resizing_ = false;
   SetEntries(static_cast<uint32_t>(verbs_->cqe));
 }
@@ -239,39 +238,11 @@ Napi::Object CompletionQueueWrap::New(Napi::Env env, const std::shared_ptr<Compl
 }
 
 Napi::Value CompletionQueueWrap::Resize(const Napi::CallbackInfo& info) {
-  Napi::Env env = info.Env();
-  Arguments arguments(info);
-  uint32_t entries;
-  auto queue = Open(env);
-  if (!queue || !arguments.Uint32(0, "cqe", &entries)) return {};
-  if (int error = queue->BeginResize(entries)) {
-    AddonData::Of(env).ThrowErrno(env, "ibv_resize_cq", error);
-    return {};
-  }
-  std::vector<Resource::Hold> holds;
-  holds.emplace_back(queue);
-  return PromiseWorker::Run(
-      env, "ibv_resize_cq", std::move(holds), [queue, entries] { return queue->Resize(entries); },
-      [queue](Napi::Env done_env) {
-        queue->EndResize();
-        return done_env.Undefined();
-      },
-      [queue] { queue->EndResize(); });
+  return ResizeQueue(info, Open(info.Env()), "ibv_resize_cq", /*sync=*/false);
 }
 
 Napi::Value CompletionQueueWrap::ResizeSync(const Napi::CallbackInfo& info) {
-  Napi::Env env = info.Env();
-  Arguments arguments(info);
-  uint32_t entries;
-  auto queue = Open(env);
-  if (!queue || !arguments.Uint32(0, "cqe", &entries)) return {};
-  int error = queue->BeginResize(entries);
-  if (error == 0) {
-    error = queue->Resize(entries);
-    queue->EndResize();
-  }
-  if (error) AddonData::Of(env).ThrowErrno(env, "ibv_resize_cq", error);
-  return env.Undefined();
+  return ResizeQueue(info, Open(info.Env()), "ibv_resize_cq", /*sync=*/true);
 }
 
 // Also of a closed queue: a wait that its closing ends has counted before.

@@ -43,11 +43,10 @@ class CompletionQueue final : public Resource {
   // errno.
   int Arm(bool solicited_only) { return ErrorOfResult(ibv_req_notify_cq(verbs_, solicited_only)); }
 
-  // Resizing: on the JavaScript thread BeginResize(), which returns a positive errno where it cannot be, then
-  // Resize() on any thread, then EndResize().
+  // As ResizeQueue() calls them.
   int BeginResize(uint32_t entries);
   int Resize(uint32_t entries) { return ErrorOfResult(ibv_resize_cq(verbs_, static_cast<int>(entries))); }
-  void EndResize();
+  void EndResize(bool done);
 
   void OnClosed() override;
 

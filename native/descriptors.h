@@ -69,11 +69,13 @@ struct CompletionRecord {
 static_assert(sizeof(CompletionRecord) == 32);
 
 // In front of each queue's descriptors: how many requests were posted and how many of these have ended, both
-// modulo 2^32. JavaScript reads them to know how much room there is, without a call.
+// modulo 2^32, and how many may be under way at a time. JavaScript reads them to know how much room there is,
+// without a call.
 struct QueueCounters {
   uint32_t posted;
   uint32_t ended;
-  uint32_t reserved[14];
+  uint32_t capacity;
+  uint32_t reserved[13];
 };
 static_assert(sizeof(QueueCounters) == 64);
 

@@ -95,7 +95,6 @@ Napi::Object SharedQueue::ToObject(Napi::Env env) const {
   o.Set("elements", layout_.elements);
   o.Set("inlineArea", layout_.inline_area);
   o.Set("inlineStride", layout_.inline_stride);
-  o.Set("capacity", shape_.max_wr);
   o.Set("maxSge", shape_.max_sge);
   return o;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "util/arguments.h"
+#include "util/resize.h"
 
 namespace node_rdma {
 
@@ -29,6 +30,7 @@ int SharedReceiveQueue::Prepare(const ibv_srq_attr& attributes, uint32_t most_de
   queue_.emplace(addon_, domain_, memory_, layout, shape);
   auto& requests = queue_->requests().emplace(addon_, WorkQueue::Kind::kSharedReceive, nullptr, nullptr,
                                               shape.max_wr, shape.max_sge, queue_->counters());
+  reserved_ = capacity_ = shape.max_wr;
   return requests.has_slot() ? 0 : ENOSPC;
 }
 
@@ -47,14 +49,13 @@ PostResult SharedReceiveQueue::PostReceive(uint32_t first, uint32_t count) {
 }
 
 bool SharedReceiveQueue::Join(const std::shared_ptr<CompletionQueue>& completions) {
-  const uint32_t capacity = queue_->shape().max_wr;
   auto [entry, first] = joined_.try_emplace(completions, 0);
   if (first) {
-    if (completions->room() < capacity) {
+    if (completions->room() < reserved_) {
       joined_.erase(entry);
       return false;
     }
-    completions->Reserve(capacity);
+    completions->Reserve(reserved_);
   }
   ++entry->second;
   return true;
@@ -65,12 +66,52 @@ void SharedReceiveQueue::Part(const std::shared_ptr<CompletionQueue>& completion
   if (entry == joined_.end() || --entry->second > 0) return;
   joined_.erase(entry);
   // What the last of the queue pairs has left in the completion queue takes room until it is polled.
-  completions->Abandon(queue_->shape().max_wr);
+  completions->Abandon(reserved_);
+}
+
+bool SharedReceiveQueue::Reserve(uint32_t receives) {
+  if (receives > reserved_) {
+    const uint32_t more = receives - reserved_;
+    for (auto& [completions, count] : joined_) {
+      if (completions->room() < more) return false;
+    }
+    for (auto& [completions, count] : joined_) completions->Reserve(more);
+  } else {
+    for (auto& [completions, count] : joined_) completions->Release(reserved_ - receives);
+  }
+  reserved_ = receives;
+  return true;
+}
+
+int SharedReceiveQueue::BeginResize(uint32_t max_wr) {
+  WorkQueue& requests = *queue_->requests();
+  if (max_wr == 0) return EINVAL;
+  if (resizing_to_ != 0 || max_wr < requests.outstanding()) return EBUSY;
+  if (!Reserve(std::max(capacity_, max_wr))) return EOVERFLOW;
+  resizing_to_ = max_wr;
+  // Meanwhile no more may be posted than either size has room for.
+  requests.SetCapacity(std::min(capacity_, max_wr));
+  return 0;
+}
+
+int SharedReceiveQueue::Resize(uint32_t max_wr) {
+  ibv_srq_attr attributes = {};
+  attributes.max_wr = max_wr;
+  return ErrorOfResult(ibv_modify_srq(verbs_, &attributes, IBV_SRQ_MAX_WR));
+}
+
+void SharedReceiveQueue::EndResize(bool done) {
+  if (done) capacity_ = resizing_to_;
+  resizing_to_ = 0;
+  queue_->requests()->SetCapacity(capacity_);
+  Reserve(capacity_);
 }
 
 void SharedReceiveQueueWrap::Define(Napi::Env env) {
   Wrap::Define(env, {
                         InstanceMethod("modify", &SharedReceiveQueueWrap::Modify),
+                        InstanceMethod("resize", &SharedReceiveQueueWrap::Resize),
+                        InstanceMethod("resizeSync", &SharedReceiveQueueWrap::ResizeSync),
                         InstanceMethod("query", &SharedReceiveQueueWrap::Query),
                     });
 }
@@ -101,6 +142,14 @@ Napi::Value SharedReceiveQueueWrap::Modify(const Napi::CallbackInfo& info) {
     AddonData::Of(env).ThrowErrno(env, "ibv_modify_srq", error);
   }
   return env.Undefined();
+}
+
+Napi::Value SharedReceiveQueueWrap::Resize(const Napi::CallbackInfo& info) {
+  return ResizeQueue(info, Open(info.Env()), "ibv_modify_srq", /*sync=*/false);
+}
+
+Napi::Value SharedReceiveQueueWrap::ResizeSync(const Napi::CallbackInfo& info) {
+  return ResizeQueue(info, Open(info.Env()), "ibv_modify_srq", /*sync=*/true);
 }
 
 Napi::Value SharedReceiveQueueWrap::Query(const Napi::CallbackInfo& info) {

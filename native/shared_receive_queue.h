@@ -29,6 +29,11 @@ class SharedReceiveQueue final : public Resource {
 
   PostResult PostReceive(uint32_t first, uint32_t count);
 
+  // As ResizeQueue() calls them. EOVERFLOW where a completion queue has no room for what it would be given.
+  int BeginResize(uint32_t max_wr);
+  int Resize(uint32_t max_wr);
+  void EndResize(bool done);
+
   // A queue pair brings the queue's completions to `completions`. All receives may complete there, so it must
   // have room for them all, once however many queue pairs join the two. False when it has not.
   bool Join(const std::shared_ptr<CompletionQueue>& completions);
@@ -54,6 +59,8 @@ class SharedReceiveQueue final : public Resource {
       : Resource(addon.registry, {domain}), addon_(addon), domain_(domain->verbs()), verbs_(verbs) {}
 
   int Prepare(const ibv_srq_attr& attributes, uint32_t most_descriptors);
+  // Has room for that many receives in each completion queue, in place of what it had.
+  bool Reserve(uint32_t receives);
 
   AddonData& addon_;
   ibv_pd* domain_;
@@ -61,6 +68,9 @@ class SharedReceiveQueue final : public Resource {
   std::shared_ptr<Memory> memory_;
   std::optional<SharedQueue> queue_;
   std::map<std::shared_ptr<CompletionQueue>, uint32_t> joined_;
+  uint32_t reserved_ = 0;  // entries in each of them
+  uint32_t capacity_ = 0;
+  uint32_t resizing_to_ = 0;  // 0 when it is not being resized
 };
 
 class SharedReceiveQueueWrap final : public Wrap<SharedReceiveQueueWrap, SharedReceiveQueue> {
@@ -76,6 +86,8 @@ class SharedReceiveQueueWrap final : public Wrap<SharedReceiveQueueWrap, SharedR
 
  private:
   Napi::Value Modify(const Napi::CallbackInfo& info);
+  Napi::Value Resize(const Napi::CallbackInfo& info);
+  Napi::Value ResizeSync(const Napi::CallbackInfo& info);
   Napi::Value Query(const Napi::CallbackInfo& info);
 };
 

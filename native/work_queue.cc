@@ -24,9 +24,24 @@ WorkQueue::WorkQueue(AddonData& addon, Kind kind, QueuePair* owner, CompletionQu
       ids_(mask_ + 1),
       region_counts_(mask_ + 1),
       regions_(static_cast<size_t>(mask_ + 1) * max_sge_) {
+  counters_->capacity = capacity;
   if (!shared()) return;
   taken_.resize(mask_ + 1);
-  for (uint32_t place = capacity; place-- > 0;) free_places_.push_back(place);
+  for (uint32_t place = mask_ + 1; place-- > 0;) free_places_.push_back(place);
+}
+
+// Places are never taken away: requests under way have theirs in their wr_id.
+void WorkQueue::SetCapacity(uint32_t capacity) {
+  if (capacity > mask_ + 1) {
+    const uint32_t before = mask_ + 1;
+    mask_ = std::bit_ceil(capacity) - 1;
+    ids_.resize(mask_ + 1);
+    region_counts_.resize(mask_ + 1);
+    regions_.resize(static_cast<size_t>(mask_ + 1) * max_sge_);
+    taken_.resize(mask_ + 1);
+    for (uint32_t place = mask_ + 1; place-- > before;) free_places_.push_back(place);
+  }
+  capacity_ = counters_->capacity = capacity;
 }
 
 WorkQueue::~WorkQueue() {

@@ -58,6 +58,10 @@ class WorkQueue {
   // Ends the request of a completion. Returns the caller's identifier.
   uint64_t End(uint64_t wr_id);
 
+  // How many requests may be under way at a time, at least as many as there are. Only of a shared receive
+  // queue.
+  void SetCapacity(uint32_t capacity);
+
   // A request of this queue has failed.
   void NoteFailure();
 
@@ -78,7 +82,7 @@ class WorkQueue {
   CompletionQueue* completions_;
   uint32_t capacity_;
   uint32_t max_sge_;
-  uint32_t mask_;
+  uint32_t mask_;  // places for requests, a power of two, less 1
   uint32_t slot_;
   uint32_t posted_ = 0;
   uint32_t ended_ = 0;

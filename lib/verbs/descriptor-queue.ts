@@ -22,9 +22,14 @@ export class DescriptorQueue {
     return (counters[QueueCounters.posted / 4]! - counters[QueueCounters.ended / 4]!) >>> 0;
   }
 
+  /** Requests that may be outstanding at a time. */
+  get capacity(): number {
+    return this.#counters[QueueCounters.capacity / 4]!;
+  }
+
   /** Requests that can be posted now. */
   get free(): number {
-    return this.layout.capacity - this.outstanding;
+    return this.capacity - this.outstanding;
   }
 
   /** The descriptor that is written `ahead` places after the next one. */

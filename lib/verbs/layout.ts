@@ -42,7 +42,7 @@ export const CompletionRecord = {
   sourceLid: 30,
 } as const;
 
-export const QueueCounters = { size: 64, posted: 0, ended: 4 } as const;
+export const QueueCounters = { size: 64, posted: 0, ended: 4, capacity: 8 } as const;
 
 export const CompletionCounters = { size: 64, outstanding: 0, entries: 4 } as const;
 

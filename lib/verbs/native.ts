@@ -221,7 +221,6 @@ export interface QueueLayout {
   readonly elements: number;
   readonly inlineArea: number;
   readonly inlineStride: number;
-  readonly capacity: number;
   readonly maxSge: number;
 }
 
@@ -246,6 +245,8 @@ export interface NativeSharedReceiveQueue extends NativeResource {
   readonly receiveQueue: QueueLayout;
   readonly postReceive: (first: number, count: number) => number;
   modify(srqLimit: number): void;
+  resize(maxWr: number): Promise<void>;
+  resizeSync(maxWr: number): void;
   query(): { maxWr: number; maxSge: number; srqLimit: number };
 }
 

@@ -24,7 +24,7 @@ export function postRequests<T>(posting: Posting<T>, requests: T | readonly T[])
     const which =
       cq !== undefined && list.length <= queue.free
         ? `${cq.label} has room for ${cq.room} of ${cq.cqe} completions`
-        : `${owner.label} has room for ${queue.free} of ${queue.layout.capacity} (${syscall})`;
+        : `${owner.label} has room for ${queue.free} of ${queue.capacity} (${syscall})`;
     throw new RdmaError(
       'ERR_RDMA_QUEUE_FULL',
       `${list.length} requests do not fit: ${which}. Poll completions first. Requests without a completion of their own ` +

@@ -1,10 +1,12 @@
+import { DeviceCapFlags } from './constants.js';
 import { DescriptorQueue } from './descriptor-queue.js';
-import { explaining } from './errors.js';
+import { explain, explaining, RdmaError } from './errors.js';
+import { memlockAdvice } from './memlock.js';
 import type { NativeSharedReceiveQueue } from './native.js';
 import { postRequests, type Posting } from './posting.js';
 import type { ProtectionDomain } from './protection-domain.js';
 import { Resource } from './resource.js';
-import { integer } from './validate.js';
+import { integer, withinDevice } from './validate.js';
 import { DescriptorWriter, type ReceiveRequest } from './work-request.js';
 
 export interface SharedReceiveQueueOptions {
@@ -36,7 +38,7 @@ export class SharedReceiveQueue extends Resource {
     const writer = new DescriptorWriter(native.memory, native.receiveQueue, 0);
     this.#receives = {
       owner: this,
-      subject: { device: pd.context.device.name },
+      subject: this.#subject(),
       syscall: 'ibv_post_srq_recv',
       queue: this.receiveQueue,
       write: (place, request) => writer.writeReceive(place, request),
@@ -50,6 +52,11 @@ export class SharedReceiveQueue extends Resource {
   /** @internal */
   override isSubject(kind: string, number: number): boolean {
     return kind === 'sharedReceiveQueue' && number === this.native.handle;
+  }
+
+  /** Receives outstanding at the most: as many as the device has granted, or as {@link resize} has asked for since. */
+  get maxWr(): number {
+    return this.receiveQueue.capacity;
   }
 
   /** Receives that can be posted now. */
@@ -74,20 +81,90 @@ export class SharedReceiveQueue extends Resource {
    * @throws RangeError for more than the queue can hold
    */
   setLimit(srqLimit: number): void {
-    integer('srqLimit', srqLimit, 0, this.receiveQueue.layout.capacity);
+    integer('srqLimit', srqLimit, 0, this.maxWr);
     explaining(
-      { device: this.pd.context.device.name },
+      this.#subject(),
       () => '',
       () => this.native.modify(srqLimit),
     );
   }
 
+  /**
+   * Changes how many receives may be outstanding, from 1 to the device's `maxSrqWr`, on another thread. Receives that were
+   * posted stay. `ibv_modify_srq` with `IBV_SRQ_MAX_WR`
+   *
+   * @throws RangeError; RdmaError `ERR_RDMA_LIMIT` for more than the device offers, or than a completion queue of its queue
+   * pairs has room for; `ERR_RDMA_BUSY` for fewer than are outstanding, or while it is being resized; `EINVAL` for fewer than
+   * the limit that is armed; `ERR_RDMA_UNSUPPORTED` for a device without `IBV_DEVICE_SRQ_RESIZE`
+   */
+  async resize(maxWr: number): Promise<void> {
+    this.#checkSize(maxWr);
+    try {
+      await this.native.resize(maxWr);
+    } catch (error) {
+      throw this.#resizeFailure(error, maxWr);
+    }
+  }
+
+  /** {@link resize} on this thread. */
+  resizeSync(maxWr: number): void {
+    this.#checkSize(maxWr);
+    try {
+      this.native.resizeSync(maxWr);
+    } catch (error) {
+      throw this.#resizeFailure(error, maxWr);
+    }
+  }
+
   /** What the device has granted, and the limit that is armed (0 once it was reached). `ibv_query_srq` */
   query(): { maxWr: number; maxSge: number; srqLimit: number } {
     return explaining(
-      { device: this.pd.context.device.name },
+      this.#subject(),
       () => '',
       () => this.native.query(),
     );
+  }
+
+  #checkSize(maxWr: number): void {
+    const { context } = this.pd;
+    const { maxSrqWr, deviceCapFlags } = context.queryDevice();
+    withinDevice('maxWr', maxWr, 1, maxSrqWr, context.device.name);
+    if ((deviceCapFlags & DeviceCapFlags.SRQ_RESIZE) === 0) {
+      throw new RdmaError(
+        'ERR_RDMA_UNSUPPORTED',
+        `${context.device.name} cannot resize shared receive queues (no IBV_DEVICE_SRQ_RESIZE): create ${this.label} anew`,
+        this.#subject(),
+      );
+    }
+    const { outstanding } = this.receiveQueue;
+    if (maxWr < outstanding) {
+      throw new RdmaError(
+        'ERR_RDMA_BUSY',
+        `cannot resize ${this.label} to ${maxWr}: ${outstanding} receives are outstanding`,
+        this.#subject(),
+      );
+    }
+  }
+
+  #resizeFailure(error: unknown, maxWr: number): unknown {
+    const own = (code: string, message: string) =>
+      new RdmaError(code, message, { ...this.#subject(), cause: error });
+    switch (error instanceof RdmaError && error.code) {
+      case 'EBUSY':
+        return own('ERR_RDMA_BUSY', `${this.label} is being resized: await that first`);
+      case 'EOVERFLOW':
+        return own(
+          'ERR_RDMA_LIMIT',
+          `a completion queue for the receives of ${this.label} has no room for ${maxWr} of them: resize it first`,
+        );
+      default:
+        return explain(error, this.#subject(), (errno) =>
+          errno === 12 ? memlockAdvice(maxWr * 64) : errno === 22 ? 'Is a higher srqLimit armed?' : '',
+        );
+    }
+  }
+
+  #subject() {
+    return { device: this.pd.context.device.name };
   }
 }

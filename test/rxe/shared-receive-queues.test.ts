@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { QueuePair } from '../../lib/index.js';
+import type { QueuePair, SharedReceiveQueue } from '../../lib/index.js';
 import {
   completions,
   device,
@@ -158,5 +158,121 @@ describe('a shared receive queue', () => {
       expect.objectContaining({ code: 'ERR_RDMA_INVALID_DESCRIPTOR', posted: 0 }) as Error,
     );
     expect(srq.receiveQueue.outstanding).toBe(0);
+  });
+});
+
+describe('resizing a shared receive queue', () => {
+  const busy = (message: RegExp) =>
+    expect.objectContaining({ code: 'ERR_RDMA_BUSY', message: expect.stringMatching(message) as string }) as Error;
+
+  /** Posts receives of 64 bytes that are numbered from `first` on. */
+  const post = (b: End, srq: SharedReceiveQueue, first: number, count: number) =>
+    srq.postRecv(
+      Array.from({ length: count }, (_, i) => ({
+        wrId: first + i,
+        sge: { mr: b.mr, offset: ((first + i) % 512) * 64, length: 64 },
+      })),
+    );
+
+  /** Sends a message for each receive that is outstanding, and checks that all of them come with their bytes. */
+  async function drain(a: End, b: End, from: QueuePair, expected: number[]) {
+    const ids: number[] = [];
+    for (const id of expected) {
+      a.mr.buffer.writeUInt32LE(id, 0);
+      send(a, from, 0, 4);
+      await succeeded(a.cq);
+      const received = await succeeded(b.cq);
+      expect(b.mr.buffer.readUInt32LE((Number(received.wrId) % 512) * 64)).toBe(id);
+      ids.push(Number(received.wrId));
+    }
+    expect(ids.sort((x, y) => x - y)).toEqual(expected);
+  }
+
+  it('keeps the receives that were posted, and takes as many more as it has grown by', async () => {
+    const { a, b, srq, links } = await fanIn(1, 7);
+    const before = srq.maxWr;
+    post(b, srq, 0, before);
+    expect(srq.free).toBe(0);
+    const room = b.cq.room;
+    await srq.resize(200);
+    expect(srq.maxWr).toBe(200);
+    expect(srq.query().maxWr).toBeGreaterThanOrEqual(200);
+    expect(room - b.cq.room).toBe(200 - before);
+    post(b, srq, before, 200 - before);
+    expect(srq.free).toBe(0);
+    expect(() => srq.postRecv({})).toThrow(expect.objectContaining({ code: 'ERR_RDMA_QUEUE_FULL' }) as Error);
+    await drain(a, b, links[0]!.from, Array.from({ length: 200 }, (_, i) => i));
+    expect(srq.free).toBe(200);
+  });
+
+  it('shrinks to what is outstanding and not below, and works on', async () => {
+    const { a, b, srq, links } = await fanIn(1, 100);
+    const room = b.cq.room;
+    const before = srq.maxWr;
+    // Out of the middle, so that the places of those that are left are not the first ones.
+    post(b, srq, 0, 30);
+    await drain(a, b, links[0]!.from, Array.from({ length: 20 }, (_, i) => i));
+    await expect(srq.resize(9)).rejects.toThrow(busy(/10 receives are outstanding/));
+    expect(() => srq.resizeSync(9)).toThrow(busy(/10 receives are outstanding/));
+    srq.resizeSync(10);
+    expect([srq.maxWr, srq.free]).toEqual([10, 0]);
+    expect(b.cq.room - room).toBe(before - 10);
+    await drain(a, b, links[0]!.from, Array.from({ length: 10 }, (_, i) => 20 + i));
+    for (let round = 0; round < 5; ++round) {
+      post(b, srq, 100 + round * 10, 10);
+      expect(srq.free).toBe(0);
+      await drain(a, b, links[0]!.from, Array.from({ length: 10 }, (_, i) => 100 + round * 10 + i));
+    }
+  });
+
+  it('goes one at a time, posting meanwhile within the smaller size, and cannot be closed under it', async () => {
+    const { pd, mr } = end(deviceA);
+    const srq = pd.createSrq({ maxWr: 15 });
+    const before = srq.maxWr;
+    const growing = srq.resize(1000);
+    expect(srq.maxWr).toBe(before);
+    await expect(srq.resize(50)).rejects.toThrow(busy(/being resized/));
+    expect(() => srq.close()).toThrow(busy(/./));
+    srq.postRecv(Array.from({ length: before }, () => ({ sge: { mr, length: 1 } })));
+    await growing;
+    expect([srq.maxWr, srq.free]).toEqual([1000, 1000 - before]);
+  });
+
+  it('needs room in each completion queue that its receives may come to, and takes none when it fails', async () => {
+    const { a, b, srq } = await fanIn(1, 64);
+    const small = b.context.createCq({ cqe: 100 });
+    const at = b.pd.createQp({ type: 'rc', cq: small, srq });
+    const rooms = [b.cq.room, small.room];
+    await expect(srq.resize(500)).rejects.toThrow(
+      expect.objectContaining({
+        code: 'ERR_RDMA_LIMIT',
+        message: expect.stringContaining('no room for 500') as string,
+      }) as Error,
+    );
+    expect([b.cq.room, small.room]).toEqual(rooms);
+    at.close();
+    small.poll();
+    await srq.resize(500);
+    expect(small.room).toBe(small.cqe);
+    expect(a.cq.room).toBe(a.cq.cqe);
+  });
+
+  it('refuses what the device does not offer, and fewer than the limit that is armed', async () => {
+    const { pd, context } = end(deviceA);
+    const { maxSrqWr } = context.queryDevice();
+    const srq = pd.createSrq({ maxWr: 64, srqLimit: 40 });
+    const before = srq.maxWr;
+    for (const maxWr of [0, -1, 1.5, NaN, 2 ** 31, '8' as unknown as number]) {
+      await expect(srq.resize(maxWr)).rejects.toThrow(/^"maxWr" must be/);
+    }
+    await expect(srq.resize(maxSrqWr + 1)).rejects.toThrow(
+      expect.objectContaining({ code: 'ERR_RDMA_LIMIT', message: expect.stringContaining('is 1 above') as string }) as Error,
+    );
+    await expect(srq.resize(20)).rejects.toThrow(
+      expect.objectContaining({ code: 'EINVAL', message: expect.stringContaining('srqLimit') as string }) as Error,
+    );
+    expect(srq.maxWr).toBe(before);
+    srq.close();
+    await expect(srq.resize(10)).rejects.toThrow(expect.objectContaining({ code: 'ERR_RDMA_CLOSED' }) as Error);
   });
 });

@@ -14,6 +14,10 @@ function inOrder(prefix: string, words: readonly string[]): [string, number][] {
 
 const tables: [string, [string, number][]][] = [
   ['Access', Object.entries(constants.Access).map(([name, value]) => [`IBV_ACCESS_${name}`, value])],
+  [
+    'DeviceCapFlags',
+    Object.entries(constants.DeviceCapFlags).map(([name, value]) => [`IBV_DEVICE_${name}`, value]),
+  ],
   ['SendFlags', Object.entries(constants.SendFlags).map(([name, value]) => [`IBV_SEND_${name}`, value])],
   ['Opcode', Object.entries(constants.Opcode).map(([name, value]) => [`IBV_WR_${snake(name)}`, value])],
   [
