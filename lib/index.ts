@@ -19,6 +19,7 @@ export {
   type TransportType,
 } from './verbs/constants.js';
 export { listDevices, openDevice, type Device } from './verbs/device.js';
+export { type DeviceProblem } from './verbs/device-access.js';
 export { Context, type DeviceAttributes, type PortAttributes } from './verbs/context.js';
 export { RdmaError, WorkCompletionError, type ErrorSubject } from './verbs/errors.js';
 export {

@@ -28,6 +28,7 @@ class AddressHandle final : public Resource {
 
   ibv_ah* verbs() const { return verbs_; }
   ibv_pd* domain() const { return verbs_->pd; }
+  const ibv_ah_attr& attributes() const { return attributes_; }
   uint32_t slot() const { return slot_; }
 
   uint32_t work_requests = 0;
@@ -36,10 +37,12 @@ class AddressHandle final : public Resource {
   int Destroy() override;
 
  private:
-  AddressHandle(std::shared_ptr<Registry> registry, std::shared_ptr<ProtectionDomain> domain, ibv_ah* verbs)
-      : Resource(std::move(registry), {std::move(domain)}), verbs_(verbs) {}
+  AddressHandle(std::shared_ptr<Registry> registry, std::shared_ptr<ProtectionDomain> domain, ibv_ah* verbs,
+                const ibv_ah_attr& attributes)
+      : Resource(std::move(registry), {std::move(domain)}), verbs_(verbs), attributes_(attributes) {}
 
   ibv_ah* verbs_;
+  ibv_ah_attr attributes_;
   uint32_t slot_ = 0;
   AddonData* addon_ = nullptr;
 };
@@ -61,5 +64,11 @@ class AddressHandleWrap final : public Wrap<AddressHandleWrap, AddressHandle> {
 // pd.createAh(words): the words of an address vector, as in a queue pair's attributes.
 Napi::Value CreateAddressHandle(const Napi::CallbackInfo& info,
                                 const std::shared_ptr<ProtectionDomain>& domain, bool sync);
+
+// pd.createAhFromWc(port, completion, header): the way back to the sender of a datagram. `completion` is
+// [wc_flags, slid, sl, dlid_path_bits]; `header` the first 40 bytes of its receive, ignored where wc_flags says
+// that they are none.
+Napi::Value CreateAddressHandleFromCompletion(const Napi::CallbackInfo& info,
+                                              const std::shared_ptr<ProtectionDomain>& domain, bool sync);
 
 }  // namespace node_rdma

@@ -236,6 +236,7 @@ Napi::Value HeaderConstants(const Napi::CallbackInfo& info) {
   put("size", sizeof(QueueCounters));
   put("posted", offsetof(QueueCounters, posted));
   put("ended", offsetof(QueueCounters, ended));
+  put("capacity", offsetof(QueueCounters, capacity));
 
   open("completionCounters");
   put("size", sizeof(CompletionCounters));

@@ -27,6 +27,8 @@ void ProtectionDomainWrap::Define(Napi::Env env) {
                         InstanceMethod("createSrq", &ProtectionDomainWrap::CreateSrq),
                         InstanceMethod("createAh", &ProtectionDomainWrap::CreateAh),
                         InstanceMethod("createAhSync", &ProtectionDomainWrap::CreateAhSync),
+                        InstanceMethod("createAhFromWc", &ProtectionDomainWrap::CreateAhFromWc),
+                        InstanceMethod("createAhFromWcSync", &ProtectionDomainWrap::CreateAhFromWcSync),
                     });
 }
 
@@ -58,6 +60,18 @@ Napi::Value ProtectionDomainWrap::CreateAh(const Napi::CallbackInfo& info) {
   auto domain = Open(info.Env());
   if (!domain) return {};
   return CreateAddressHandle(info, domain, /*sync=*/false);
+}
+
+Napi::Value ProtectionDomainWrap::CreateAhFromWc(const Napi::CallbackInfo& info) {
+  auto domain = Open(info.Env());
+  if (!domain) return {};
+  return CreateAddressHandleFromCompletion(info, domain, /*sync=*/false);
+}
+
+Napi::Value ProtectionDomainWrap::CreateAhFromWcSync(const Napi::CallbackInfo& info) {
+  auto domain = Open(info.Env());
+  if (!domain) return {};
+  return CreateAddressHandleFromCompletion(info, domain, /*sync=*/true);
 }
 
 Napi::Value ProtectionDomainWrap::CreateAhSync(const Napi::CallbackInfo& info) {

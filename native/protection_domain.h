@@ -47,6 +47,8 @@ class ProtectionDomainWrap final : public Wrap<ProtectionDomainWrap, ProtectionD
   Napi::Value CreateSrq(const Napi::CallbackInfo& info);
   Napi::Value CreateAh(const Napi::CallbackInfo& info);
   Napi::Value CreateAhSync(const Napi::CallbackInfo& info);
+  Napi::Value CreateAhFromWc(const Napi::CallbackInfo& info);
+  Napi::Value CreateAhFromWcSync(const Napi::CallbackInfo& info);
 };
 
 }  // namespace node_rdma

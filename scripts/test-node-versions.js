@@ -2,20 +2,19 @@
 // npm run test:node-versions [-- FILTER… --engine uml|qemu]: the tests on a device with each Node.js that the package is for,
 // all with the addon that was built with this one: Node-API promises that no rebuild is needed.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { root, runInForeground, runMain, step, StepError } from './progress.js';
-import { groupsToRun, onDevice, setUp } from './setup.js';
-import { count, inWords } from './test-report.js';
+import { runMain, step, StepError } from './progress.js';
+import { clearReports, runTests } from './run-tests.js';
+import { groupsToRun, setUp } from './setup.js';
+import { inWords } from './test-report.js';
 
 const majors = [20, 22, 24];
-const reports = path.join(root, 'build', 'test-reports', 'node-versions');
 
 await runMain(async () => {
   const { filters, engine } = readOptions();
   await setUp('test', ...groupsToRun(engine));
-  rmSync(reports, { recursive: true, force: true });
+  clearReports('node-versions');
 
   const lines = [];
   let failed = false;
@@ -23,14 +22,14 @@ await runMain(async () => {
     const node = await nodeOf(major);
     const version = execFileSync(node, ['--version'], { encoding: 'utf8' }).trim();
     console.log(`\nNode.js ${version}, with the addon of ${process.version}`);
-    const folder = path.join(reports, version);
-    mkdirSync(folder, { recursive: true });
-    const report = path.join(folder, 'report.json');
-    const vitest = [node, path.join(root, 'node_modules/vitest/vitest.mjs'), 'run', '--project', 'rxe'];
-    const reporters = ['--reporter', 'default', '--reporter', 'json', '--outputFile.json', report];
-    const options = ['--out', folder, ...(engine ? ['--engine', engine] : [])];
-    const status = await runInForeground(onDevice([...vitest, ...reporters, ...filters], options));
-    const counted = count(report, status);
+    const counted = await runTests({
+      name: `node-versions/${version}`,
+      projects: ['rxe'],
+      device: true,
+      filters,
+      node: [node],
+      ...(engine && { engine }),
+    });
     failed ||= counted.failed > 0 || counted.passed === 0;
     lines.push(`Node.js ${version}: ${inWords(counted)}`);
   }

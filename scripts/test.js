@@ -1,12 +1,11 @@
 // @ts-check
 // npm test [-- FILTER… -t NAME --engine uml|qemu]: sets up, then runs every test where it belongs, and counts.
-import { mkdirSync, rmSync } from 'node:fs';
-import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { filesOf } from './fingerprint.js';
-import { root, runInForeground, runMain, StepError } from './progress.js';
-import { groupsToRun, onDevice, setUp } from './setup.js';
-import { count, inWords } from './test-report.js';
+import { runMain, StepError } from './progress.js';
+import { clearReports, runTests } from './run-tests.js';
+import { groupsToRun, setUp } from './setup.js';
+import { inWords } from './test-report.js';
 
 /** Each part is one run of vitest. Those on a device share one machine. */
 const parts = [
@@ -15,7 +14,6 @@ const parts = [
   { name: 'runner', projects: ['runner'], device: false },
   { name: 'package', projects: ['package'], device: false },
 ];
-const reports = path.join(root, 'build', 'test-reports');
 
 await runMain(async () => {
   const { filters, name, engine } = readOptions();
@@ -24,26 +22,13 @@ await runMain(async () => {
     throw new StepError(`No test file matches ${filters.join(' ') || 'test/*/**/*.test.ts'}.`);
 
   await setUp('test', ...(wanted.some(({ device }) => device) ? groupsToRun(engine) : []));
-  rmSync(reports, { recursive: true, force: true });
+  clearReports();
 
   const total = { passed: 0, failed: 0, skipped: 0 };
   for (const part of wanted) {
     const began = performance.now();
-    const report = path.join(reports, part.name, 'report.json');
-    mkdirSync(path.dirname(report), { recursive: true });
-    const vitest = [
-      process.execPath,
-      path.join(root, 'node_modules/vitest/vitest.mjs'),
-      'run',
-      ...part.projects.flatMap((project) => ['--project', project]),
-      ...['--reporter', 'default', '--reporter', 'json', '--outputFile.json', report],
-      ...(name ? ['--testNamePattern', name] : []),
-      ...filters,
-    ];
-    const options = ['--out', path.dirname(report), ...(engine ? ['--engine', engine] : [])];
-    const status = await runInForeground(part.device ? onDevice(vitest, options) : vitest);
-
-    const counted = count(report, status);
+    const options = name ? ['--testNamePattern', name] : [];
+    const counted = await runTests({ ...part, filters, options, ...(engine && { engine }) });
     for (const key of /** @type {const} */ (['passed', 'failed', 'skipped'])) total[key] += counted[key];
     const seconds = ((performance.now() - began) / 1000).toFixed(1);
     console.log(`${part.name} (${part.projects.join(', ')}): ${inWords(counted)}, in ${seconds} s\n`);

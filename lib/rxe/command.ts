@@ -37,7 +37,10 @@ export interface RunOptions extends Omit<SpawnOptions, 'input'> {
   /** Where output goes as it comes. Without it, it is collected in the result. */
   stdout?: Writable;
   stderr?: Writable;
-  /** Ends the command (SIGTERM, two seconds later SIGKILL), and `run` rejects with the signal's reason. */
+  /**
+   * Ends the command (SIGTERM, two seconds later SIGKILL), and `run` rejects with the signal's reason; ten seconds after that
+   * also if the machine does not answer. Stopping such a machine ends it all the same.
+   */
   signal?: AbortSignal;
   /** Milliseconds after which the command is ended likewise, and `run` rejects with `ERR_RXE_TIMEOUT`. */
   timeout?: number;

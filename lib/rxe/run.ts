@@ -5,6 +5,8 @@ import { RxeError } from './errors.js';
 
 /** Between the request to end and the order, in milliseconds. */
 const patience = 2000;
+/** From the order to the conclusion that the machine does not answer: its kernel hangs. Also in milliseconds. */
+const lastPatience = 10_000;
 
 /** Runs what `spawn` starts to its end, feeds it, and collects or passes on its output. */
 export async function runCommand(
@@ -19,7 +21,7 @@ export async function runCommand(
   const stderr = consume(command.stderr, options.stderr);
   const interruption = interrupt(command, options);
   try {
-    const exit = await command.exited;
+    const exit = await Promise.race([command.exited, interruption.inVain]);
     await Promise.all([stdout.done, stderr.done]);
     if (interruption.reason) throw interruption.reason as Error;
     return { ...exit, stdout: stdout.collected(), stderr: stderr.collected() };
@@ -72,19 +74,26 @@ function flushed(sink: Writable): Promise<void> {
 
 interface Interruption {
   reason?: unknown;
+  /** Rejects with the reason when the command does not end for it. */
+  inVain: Promise<never>;
   clear(): void;
 }
 
 /** Ends the command when the time is over or the caller wishes. */
 function interrupt(command: Command, { timeout, signal }: RunOptions): Interruption {
   const timers: NodeJS.Timeout[] = [];
+  let giveUp: (reason: unknown) => void;
+  const inVain = new Promise<never>((_resolve, reject) => (giveUp = reject));
+  inVain.catch(() => {}); // whoever races with it hears of it
   const end = (reason: unknown): void => {
     interruption.reason ??= reason;
     command.kill('SIGTERM');
     timers.push(setTimeout(() => command.kill('SIGKILL'), patience));
+    timers.push(setTimeout(() => giveUp(interruption.reason), patience + lastPatience));
   };
   const onAbort = (): void => end(signal!.reason);
   const interruption: Interruption = {
+    inVain,
     clear() {
       timers.forEach((timer) => clearTimeout(timer));
       signal?.removeEventListener('abort', onAbort);

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { AgentClient } from './agent/client.js';
 import type { Boot, Engine, EngineOptions } from './engine.js';
 import { hostUnusable, startHostMachine } from './engines/host.js';
@@ -13,6 +14,8 @@ import { checkMachineOptions, defaults, type MachineOptions } from './options.js
 import { machineWire, wireEnvironment, wireScript } from './wire.js';
 
 const engines: readonly Engine[] = [umlEngine, qemuEngine];
+/** How long a machine may take to write to `--out` what it has in memory, in milliseconds; one that hangs never does. */
+const syncTimeout = 10_000;
 
 /** Starts a machine with two rxe devices on a wire. Rejects with an RxeError that says what is missing. */
 export async function startMachine(options: MachineOptions = {}): Promise<Machine> {
@@ -76,7 +79,13 @@ async function boot(engine: Engine, options: EngineOptions): Promise<AgentMachin
   options.onProgress?.(`starting ${booted.title}`);
   const client = new AgentClient(booted.channel, booted.window);
   const end = once(async (): Promise<void> => {
-    if (options.out !== undefined) await Promise.race([client.sync(), booted.process.ended]).catch(() => {});
+    if (options.out !== undefined) {
+      const enough = new AbortController();
+      const late = delay(syncTimeout, undefined, { signal: enough.signal });
+      await Promise.race([client.sync(), booted.process.ended, late]).catch(() => {});
+      enough.abort();
+      late.catch(() => {});
+    }
     await booted.process.kill();
     client.close();
     await booted.cleanUp();

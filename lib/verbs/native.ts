@@ -182,6 +182,8 @@ export interface NativeProtectionDomain extends NativeResource {
   createSrq(maxWr: number, maxSge: number, srqLimit: number, descriptors: number): NativeSharedReceiveQueue;
   createAh(words: Uint32Array): Promise<NativeAddressHandle>;
   createAhSync(words: Uint32Array): NativeAddressHandle;
+  createAhFromWc(port: number, completion: Uint32Array, header: Uint8Array): Promise<NativeAddressHandle>;
+  createAhFromWcSync(port: number, completion: Uint32Array, header: Uint8Array): NativeAddressHandle;
 }
 
 export interface NativeMemoryRegion extends NativeResource {
@@ -252,6 +254,8 @@ export interface NativeSharedReceiveQueue extends NativeResource {
 
 export interface NativeAddressHandle extends NativeResource {
   readonly slot: number;
+  /** The address vector that it was made from. */
+  readonly words: Uint32Array;
   readonly handle: number;
   readonly workRequests: number;
 }

@@ -1,19 +1,21 @@
 import { AddressHandle } from './address-handle.js';
-import { Access } from './constants.js';
+import { Access, CompletionFlags } from './constants.js';
 import type { Context } from './context.js';
 import { explaining, explainingAsync, invalidArgType, outOfRange, RdmaError } from './errors.js';
 import type { GidSelection } from './gid.js';
+import { parseGrh } from './grh.js';
 import { keepInPlace } from './keep-in-place.js';
 import { ADDRESS_VECTOR_WORDS } from './layout.js';
 import { memlockAdvice } from './memlock.js';
 import { MemoryRegion, type RegisterOptions } from './memory-region.js';
 import type { NativeProtectionDomain } from './native.js';
 import { addressAdvice, randomFlowLabel, requireGid } from './path.js';
-import { packAddress, type AddressVector } from './queue-pair-attributes.js';
+import { packAddress, unpackAddress, type AddressVector } from './queue-pair-attributes.js';
 import { checkQueuePairOptions, QueuePair, type QueuePairOptions } from './queue-pair.js';
 import { Resource } from './resource.js';
 import { SharedReceiveQueue, type SharedReceiveQueueOptions } from './shared-receive-queue.js';
 import { integer, options as checkOptions, unsigned64, withinDevice } from './validate.js';
+import type { WorkCompletion } from './work-completion.js';
 
 /** What may be registered: a length in bytes, for memory of the library's own, or a view of memory that exists. */
 export type MemorySource = number | ArrayBufferView | ArrayBuffer | SharedArrayBuffer;
@@ -153,6 +155,69 @@ export class ProtectionDomain extends Resource {
     return new AddressHandle(native, this, complete);
   }
 
+  /**
+   * Makes the way back to the sender of a datagram, on another thread, from the completion of its receive. The datagram's
+   * traffic class and, on IPv6, its flow label go into it; the source GID is the one that it was sent to.
+   * `ibv_create_ah_from_wc`
+   *
+   * @param header the first {@link GRH_BYTES} bytes of the receive
+   * @throws TypeError, RangeError for what is no completion of a datagram's receive, or no header; RdmaError as
+   * {@link createAh}
+   */
+  async createAhFromWc(
+    completion: WorkCompletion,
+    header: Uint8Array,
+    { portNum = 1 }: { portNum?: number } = {},
+  ): Promise<AddressHandle> {
+    const fields = this.#completionFields(completion, header, portNum);
+    const native = await explainingAsync({ ...this.#subject(), port: portNum }, replyAdvice, () =>
+      this.#native.createAhFromWc(portNum, fields, header),
+    );
+    return new AddressHandle(native, this, unpackAddress(native.words, 0));
+  }
+
+  /** {@link createAhFromWc} on this thread, which it may block for a second. */
+  createAhFromWcSync(
+    completion: WorkCompletion,
+    header: Uint8Array,
+    { portNum = 1 }: { portNum?: number } = {},
+  ): AddressHandle {
+    const fields = this.#completionFields(completion, header, portNum);
+    const native = explaining({ ...this.#subject(), port: portNum }, replyAdvice, () =>
+      this.#native.createAhFromWcSync(portNum, fields, header),
+    );
+    return new AddressHandle(native, this, unpackAddress(native.words, 0));
+  }
+
+  /** What a completion says of the way that its datagram came. */
+  #completionFields(completion: WorkCompletion, header: Uint8Array, portNum: number): Uint32Array {
+    const { linkLayer } = this.context.queryPort(portNum);
+    if (typeof completion !== 'object' || completion === null) {
+      throw invalidArgType('completion', 'the completion of a receive', completion);
+    }
+    const { opcode, wcFlags = 0, slid = 0, sl = 0, dlidPathBits = 0 } = completion;
+    if (opcode !== 'recv') {
+      throw outOfRange('completion', 'of a datagram that was received', opcode ?? completion.status);
+    }
+    const global = (wcFlags & CompletionFlags.GRH) !== 0;
+    if (!global && linkLayer === 'ethernet') {
+      throw outOfRange(
+        'completion',
+        'of a datagram: on RoCE each has a GRH, and its flags say so',
+        'one without',
+      );
+    }
+    // The same check that a reader of the header makes: what is none would lead anywhere.
+    if (global) parseGrh(header);
+    else if (!(header instanceof Uint8Array)) throw invalidArgType('header', 'a Uint8Array', header);
+    return Uint32Array.of(
+      wcFlags,
+      integer('completion.slid', slid, 0, 2 ** 16 - 1),
+      integer('completion.sl', sl, 0, 15),
+      integer('completion.dlidPathBits', dlidPathBits, 0, 127),
+    );
+  }
+
   #address(vector: AddressVector & { gid?: GidSelection }): { words: Uint32Array; complete: AddressVector } {
     if (vector === undefined) throw invalidArgType('vector', 'an address vector', vector);
     checkOptions('vector', vector);
@@ -259,6 +324,12 @@ function viewOf(source: Exclude<MemorySource, number>, access: number): ArrayBuf
   }
   if (!(buffer instanceof SharedArrayBuffer)) keepInPlace(buffer);
   return view;
+}
+
+function replyAdvice(errno: number): string {
+  return errno === 2 || errno === 5 || errno === 22
+    ? 'The GID that the datagram was sent to is in the table of this port no more, or the header is not that of this completion'
+    : 'The way back to the sender was not found: does the link have an address of its subnet, or a route to it?';
 }
 
 function registerAdvice(errno: number, { bytes, pageSize }: RegisterRequest): string {

@@ -259,7 +259,8 @@ export function unpackAttributes(words: Uint32Array): QueuePairState {
   };
 }
 
-function unpackAddress(words: Uint32Array, at: number): QueuePairState['ahAttr'] {
+/** @internal The address vector at a place among the words. */
+export function unpackAddress(words: Uint32Array, at: number): QueuePairState['ahAttr'] {
   const get = (word: (typeof addressWords)[number]) => words[at + addressWords.indexOf(word)]!;
   const raw = new Uint8Array(words.buffer, words.byteOffset + 4 * (at + addressWords.length), 16);
   return {

@@ -27,6 +27,14 @@ export interface WorkCompletion {
   wcFlags?: number;
   /** Queue pair that sent a datagram. */
   srcQp?: number;
+  /** Of a datagram that was received, on InfiniBand: the LID that it came from. */
+  slid?: number;
+  /** Of a datagram that was received: its service level. */
+  sl?: number;
+  /** Of a datagram that was received: the path bits of the LID that it was sent to. */
+  dlidPathBits?: number;
+  /** Of a message that was received by QP 1: the index of its P_Key. */
+  pkeyIndex?: number;
   /** Set where the request failed: what it means and what to look at. */
   error?: WorkCompletionError;
 }
@@ -111,6 +119,11 @@ export class CompletionReader {
     };
     // What a sender's own completion has in this place is nothing that arrived (rxe sets the flag there too).
     if ((this.#bytes[at + CompletionRecord.opcode]! & RECEIVE) === 0) return completion;
+    const lids = words[word + (CompletionRecord.pkeyIndex >> 2)]!;
+    completion.slid = lids >>> 16;
+    completion.sl = words[word + (CompletionRecord.sourceQp >> 2)]! >>> 24;
+    completion.dlidPathBits = this.#bytes[at + CompletionRecord.dlidPathBits]!;
+    completion.pkeyIndex = lids & 0xffff;
     const imm = words[word + (CompletionRecord.immData >> 2)]!;
     if ((flags & CompletionFlags.WITH_IMM) !== 0) completion.immData = imm;
     if ((flags & CompletionFlags.WITH_INV) !== 0) completion.invalidatedRkey = imm;

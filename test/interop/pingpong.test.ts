@@ -5,7 +5,7 @@ import net from 'node:net';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { openDevice } from '../../lib/index.js';
 import { deviceA, deviceB } from '../support/device.js';
-import { listening, start, type Ended, type Program } from '../support/programs.js';
+import { listening, start, startWorker, type Ended, type Program } from '../support/programs.js';
 
 const address = { a: process.env.NODE_RDMA_RXE_ADDRESS_A!, b: process.env.NODE_RDMA_RXE_ADDRESS_B! };
 const address6 = { a: process.env.NODE_RDMA_RXE_ADDRESS6_A!, b: process.env.NODE_RDMA_RXE_ADDRESS6_B! };
@@ -41,7 +41,7 @@ function asC({ b }: typeof address): (string | number)[] {
 }
 
 function startOurs(kind: Kind, args: readonly (string | number)[]): Program {
-  return start(process.execPath, [`${examples}/${kind}_pingpong.mjs`, '-d', deviceA!, ...args]);
+  return startWorker(`${examples}/${kind}_pingpong.mjs`, ['-d', deviceA!, ...args]);
 }
 
 /** Plays a game; ours on device A, C on device B. */
@@ -77,11 +77,11 @@ function expectPlayed({ ours, c }: { ours: Ended; c: Ended }, { size, iters }: G
 }
 
 const games: [Kind, Game][] = [
-  ['rc', { size: 1, iters: 200 }],
-  ['rc', { size: 10_001, iters: 50, options: ['-m', 256] }],
-  ['uc', { size: 10_001, iters: 50 }],
-  ['ud', { size: 1, iters: 100 }],
-  ['srq', { size: 4096, iters: 100 }],
+  ['rc', { size: 1, iters: 100 }],
+  ['rc', { size: 10_001, iters: 20, options: ['-m', 256] }],
+  ['uc', { size: 10_001, iters: 20 }],
+  ['ud', { size: 1, iters: 50 }],
+  ['srq', { size: 4096, iters: 64 }],
 ];
 
 describe.each(games)('%s_pingpong, %j', (kind, game) => {
@@ -129,14 +129,21 @@ it('plays datagrams as long as the active MTU, and refuses longer ones', async (
   });
 });
 
-it('plays with itself, its GID chosen by itself', async () => {
+it('plays with itself in processes of their own, its GID chosen by itself', async () => {
   const port = nextPort++;
-  const server = start(process.execPath, [`${examples}/srq_pingpong.mjs`, '-d', deviceB!, '-p', port, '-c']);
+  const common = ['-p', port, '-n', 64, '-c'];
+  const server = start(process.execPath, [`${examples}/srq_pingpong.mjs`, '-d', deviceB!, ...common]);
   await listening(server, port);
-  const client = startOurs('srq', ['-p', port, '-c', '127.0.0.1']);
+  const client = start(process.execPath, [
+    `${examples}/srq_pingpong.mjs`,
+    '-d',
+    deviceA!,
+    ...common,
+    '127.0.0.1',
+  ]);
   for (const { ended } of [server, client]) {
     const { status, stdout } = await ended;
-    expect([status, stdout]).toEqual([0, expect.stringContaining('\n8192000 bytes in ')]);
+    expect([status, stdout]).toEqual([0, expect.stringContaining(`\n${4096 * 64 * 2} bytes in `)]);
   }
 });
 

@@ -24,10 +24,10 @@ export function run(name: string, args: string[] = [], flags: string[] = []): Pr
   });
 }
 
-/** Verbs objects of processes that the kernel still has. */
-export function resources(): string[] {
+/** Verbs objects that the kernel still has of other processes, or of this one. */
+export function resources(whose: 'others' | 'own' = 'others'): string[] {
   const kinds = ['qp', 'mr', 'cq', 'pd', 'ctx'];
   return kinds
     .flatMap((kind) => execFileSync('rdma', ['resource', 'show', kind], { encoding: 'utf8' }).split('\n'))
-    .filter((line) => /\bpid \d+/.test(line) && !line.includes(` pid ${process.pid} `));
+    .filter((line) => /\bpid \d+/.test(line) && line.includes(` pid ${process.pid} `) === (whose === 'own'));
 }

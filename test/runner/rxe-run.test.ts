@@ -1,5 +1,5 @@
 // A machine for each command: its beginning, its end, and what can go wrong with either.
-import { mkdtempSync, readdirSync, rmSync, writeFileSync, chmodSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync, chmodSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -23,6 +23,32 @@ describe.each(engines)('a machine of the %s engine', (engine) => {
     expect(processesOfMachine(pid)).not.toHaveLength(0);
     running.child.kill('SIGKILL');
     await waitUntil('no process of the machine is left', () => processesOfMachine(pid).length === 0);
+  });
+
+  it('is ended when its kernel does not answer any more', async () => {
+    const running = startRxe([
+      ...run,
+      '--timeout',
+      '2',
+      '--out',
+      folder,
+      '--',
+      'sh',
+      '-c',
+      'echo ready; sleep 600',
+    ]);
+    const pid = running.child.pid!;
+    await new Promise((resolve) => running.child.stdout!.once('data', resolve));
+    // Its supervisor stays as it is: what hangs is the machine.
+    const machine = processesOfMachine(pid).filter(
+      (one) => !readFileSync(`/proc/${one}/cmdline`, 'latin1').includes('supervise'),
+    );
+    expect(machine).not.toHaveLength(0);
+    for (const one of machine) process.kill(one, 'SIGSTOP');
+    const { status, stderr } = await running.outcome;
+    expect(stderr.toString()).toContain('the command did not end within 2 s');
+    expect(status).toBe(124);
+    expect(processesOfMachine(pid)).toEqual([]);
   });
 
   it('sweeps the folder of a killed one, and tells when the kernel dies', async () => {

@@ -50,6 +50,81 @@ describe('a queue pair for datagrams', () => {
     }
   });
 
+  it('answers whom it heard, by the completion and the header alone', async () => {
+    const { a, b } = await peers();
+    for (const make of ['createAhFromWc', 'createAhFromWcSync'] as const) {
+      b.qp.postRecv({ sge: { mr: b.mr, length: 4096 } });
+      a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: 10 }, ud: to(a, b)! });
+      await succeeded(a.cq);
+      const heard = await succeeded(b.cq);
+      const ah = await b.pd[make](heard, b.mr.buffer.subarray(0, GRH_BYTES));
+      expect(ah.vector).toMatchObject({
+        dgid: a.qp.endpoint().gid,
+        sgidIndex: b.context.chooseGid({ address: b.qp.endpoint().gid }).index,
+        trafficClass: 104,
+        sl: 0,
+        portNum: 1,
+      });
+      pattern(100, 7).copy(b.mr.buffer, 8192);
+      a.qp.postRecv({ sge: { mr: a.mr, offset: 16384, length: 4096 } });
+      b.qp.postSend({
+        opcode: 'send',
+        sge: { mr: b.mr, offset: 8192, length: 100 },
+        ud: { ah, remoteQpn: heard.srcQp!, remoteQkey: a.qp.endpoint().qkey! },
+      });
+      await succeeded(b.cq);
+      const answer = await succeeded(a.cq);
+      expect(answer).toMatchObject({ byteLen: GRH_BYTES + 100, srcQp: b.qp.qpNum });
+      const at = 16384 + GRH_BYTES;
+      expect(a.mr.buffer.subarray(at, at + 100)).toEqual(pattern(100, 7));
+      ah.close();
+    }
+  });
+
+  it('finds no way back from what is no datagram, or has no header', async () => {
+    const { a, b } = await peers();
+    b.qp.postRecv({ sge: { mr: b.mr, length: 4096 } });
+    a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: 10 }, ud: to(a, b)! });
+    const sent = await succeeded(a.cq);
+    const heard = await succeeded(b.cq);
+    const header = Buffer.from(b.mr.buffer.subarray(0, GRH_BYTES));
+    const refused: [unknown, unknown, RegExp][] = [
+      [undefined, header, /"completion" must be/],
+      [null, header, /"completion" must be/],
+      [sent, header, /"completion" must be of a datagram that was received, not send/],
+      [{ ...heard, wcFlags: 0 }, header, /"completion" must be of a datagram: on RoCE/],
+      [{ ...heard, sl: 16 }, header, /"completion.sl" must be/],
+      [{ ...heard, slid: -1 }, header, /"completion.slid" must be/],
+      [heard, undefined, /"bytes" must be a Uint8Array/],
+      [heard, header.subarray(1), /"bytes" must be at least 40 bytes long/],
+      [heard, Buffer.alloc(GRH_BYTES), /"bytes" must be an IPv6 header, or an IPv4 header/],
+    ];
+    for (const [completion, bytes, message] of refused) {
+      const arguments_ = [completion, bytes] as Parameters<typeof b.pd.createAhFromWc>;
+      await expect(b.pd.createAhFromWc(...arguments_)).rejects.toThrow(message);
+      expect(() => b.pd.createAhFromWcSync(...arguments_)).toThrow(message);
+    }
+    await expect(b.pd.createAhFromWc(heard, header, { portNum: 2 })).rejects.toThrow(/"port" must be/);
+    // Sent to an address that this port does not have.
+    const stray = Buffer.from(header);
+    if (stray[0]! >> 4 === 6) stray[39]! ^= 0x55;
+    else {
+      stray[39]! ^= 0x55;
+      // The library looks at the checksum to tell an IPv4 header from other bytes.
+      stray.writeUInt16BE(0, 30);
+      let sum = 0;
+      for (let i = 20; i < 40; i += 2) sum += stray.readUInt16BE(i);
+      while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);
+      stray.writeUInt16BE(~sum & 0xffff, 30);
+    }
+    await expect(b.pd.createAhFromWc(heard, stray)).rejects.toThrow(
+      expect.objectContaining({
+        syscall: 'ibv_create_ah_from_wc',
+        message: expect.stringContaining('is in the table of this port no more') as string,
+      }) as Error,
+    );
+  });
+
   it('carries immediate data', async () => {
     const { a, b } = await peers();
     b.qp.postRecv({ sge: { mr: b.mr, length: 4096 } });

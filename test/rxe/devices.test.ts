@@ -1,6 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
-import { listDevices, openDevice, RdmaError } from '../../lib/index.js';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, readdirSync, readFileSync, renameSync, statSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { listDevices, openDevice, RdmaError, type Device } from '../../lib/index.js';
 import { device, deviceA, deviceB } from '../support/device.js';
 
 const sysfs = (name: string) => readFileSync(`/sys/class/infiniband/${deviceA}/${name}`, 'utf8').trim();
@@ -15,10 +17,90 @@ describe('listDevices', () => {
       nodeType: 'ca',
       transport: 'ib',
       sysfsPath: `/sys/class/infiniband/${deviceA}`,
+      accessible: true,
     });
+    expect(one).not.toHaveProperty('problem');
     expect(one!.guid).toBe(sysfs('node_guid'));
   });
 });
+
+// These change what the machine's own /dev has, and put it back.
+describe.skipIf(process.getuid!() !== 0 || process.env.NODE_RDMA_RXE_ENGINE === 'host')(
+  'a device that cannot be opened',
+  () => {
+    const uverbs = readdirSync('/sys/class/infiniband_verbs').find(
+      (entry) =>
+        entry.startsWith('uverbs') &&
+        readFileSync(`/sys/class/infiniband_verbs/${entry}/ibdev`, 'utf8').trim() === deviceA,
+    )!;
+    const node = `/dev/infiniband/${uverbs}`;
+    const guid = sysfs('node_guid');
+
+    function expectProblem(problem: string, code: string): void {
+      const listed = listDevices().find((entry) => entry.name === deviceA);
+      expect(listed).toMatchObject({
+        accessible: false,
+        problem: { code, message: expect.stringContaining(problem) as string },
+        guid,
+        nodeType: 'ca',
+      });
+      expect(() => openDevice(deviceA)).toThrow(
+        expect.objectContaining({
+          code,
+          device: deviceA,
+          message: expect.stringContaining(problem) as string,
+        }) as Error,
+      );
+      // The other one is not harmed, and is the first that can be opened.
+      device(deviceB);
+      const first = openDevice();
+      expect(first.device.name).not.toBe(deviceA);
+      first.close();
+    }
+
+    it('has no character device', () => {
+      renameSync(node, `${node}-away`);
+      onTestFinished(() => renameSync(`${node}-away`, node));
+      expectProblem(`${node} is missing: in a container pass --device`, 'ENOENT');
+    });
+
+    it('is not for this user', () => {
+      const { mode } = statSync(node);
+      chmodSync(node, 0o600);
+      onTestFinished(() => chmodSync(node, mode));
+      process.seteuid!(65534);
+      onTestFinished(() => process.seteuid!(0));
+      expectProblem(`this user may not open ${node}`, 'EACCES');
+    });
+
+    it('has no provider', () => {
+      const program = `import { listDevices, openDevice } from '${pathToFileURL('dist/index.js').href}';
+        const devices = listDevices();
+        try { openDevice(); } catch ({ code, message }) { console.log(JSON.stringify({ devices, code, message })); }`;
+      const { stdout, stderr, status } = spawnSync(
+        'unshare',
+        [
+          '-m',
+          'sh',
+          '-c',
+          'mount -t tmpfs none /etc/libibverbs.d && exec "$0" --input-type=module -e "$1"',
+          process.execPath,
+          program,
+        ],
+        { encoding: 'utf8' },
+      );
+      expect(status, stderr).toBe(0);
+      const told = JSON.parse(stdout) as { devices: Device[]; code: string; message: string };
+      expect(told.code).toBe('ERR_RDMA_NO_DEVICE');
+      for (const name of [deviceA, deviceB]) {
+        const message = 'libibverbs has no provider for it: apt-get install ibverbs-providers';
+        const problem = { code: 'ERR_RDMA_NO_PROVIDER', message };
+        expect(told.devices).toContainEqual(expect.objectContaining({ name, accessible: false, problem }));
+        expect(told.message).toContain(`${name} (${message})`);
+      }
+    });
+  },
+);
 
 describe('openDevice', () => {
   it('opens by name, and the first without one', () => {

@@ -163,7 +163,10 @@ describe('a shared receive queue', () => {
 
 describe('resizing a shared receive queue', () => {
   const busy = (message: RegExp) =>
-    expect.objectContaining({ code: 'ERR_RDMA_BUSY', message: expect.stringMatching(message) as string }) as Error;
+    expect.objectContaining({
+      code: 'ERR_RDMA_BUSY',
+      message: expect.stringMatching(message) as string,
+    }) as Error;
 
   /** Posts receives of 64 bytes that are numbered from `first` on. */
   const post = (b: End, srq: SharedReceiveQueue, first: number, count: number) =>
@@ -201,7 +204,12 @@ describe('resizing a shared receive queue', () => {
     post(b, srq, before, 200 - before);
     expect(srq.free).toBe(0);
     expect(() => srq.postRecv({})).toThrow(expect.objectContaining({ code: 'ERR_RDMA_QUEUE_FULL' }) as Error);
-    await drain(a, b, links[0]!.from, Array.from({ length: 200 }, (_, i) => i));
+    await drain(
+      a,
+      b,
+      links[0]!.from,
+      Array.from({ length: 200 }, (_, i) => i),
+    );
     expect(srq.free).toBe(200);
   });
 
@@ -211,17 +219,32 @@ describe('resizing a shared receive queue', () => {
     const before = srq.maxWr;
     // Out of the middle, so that the places of those that are left are not the first ones.
     post(b, srq, 0, 30);
-    await drain(a, b, links[0]!.from, Array.from({ length: 20 }, (_, i) => i));
+    await drain(
+      a,
+      b,
+      links[0]!.from,
+      Array.from({ length: 20 }, (_, i) => i),
+    );
     await expect(srq.resize(9)).rejects.toThrow(busy(/10 receives are outstanding/));
     expect(() => srq.resizeSync(9)).toThrow(busy(/10 receives are outstanding/));
     srq.resizeSync(10);
     expect([srq.maxWr, srq.free]).toEqual([10, 0]);
     expect(b.cq.room - room).toBe(before - 10);
-    await drain(a, b, links[0]!.from, Array.from({ length: 10 }, (_, i) => 20 + i));
+    await drain(
+      a,
+      b,
+      links[0]!.from,
+      Array.from({ length: 10 }, (_, i) => 20 + i),
+    );
     for (let round = 0; round < 5; ++round) {
       post(b, srq, 100 + round * 10, 10);
       expect(srq.free).toBe(0);
-      await drain(a, b, links[0]!.from, Array.from({ length: 10 }, (_, i) => 100 + round * 10 + i));
+      await drain(
+        a,
+        b,
+        links[0]!.from,
+        Array.from({ length: 10 }, (_, i) => 100 + round * 10 + i),
+      );
     }
   });
 
@@ -266,13 +289,21 @@ describe('resizing a shared receive queue', () => {
       await expect(srq.resize(maxWr)).rejects.toThrow(/^"maxWr" must be/);
     }
     await expect(srq.resize(maxSrqWr + 1)).rejects.toThrow(
-      expect.objectContaining({ code: 'ERR_RDMA_LIMIT', message: expect.stringContaining('is 1 above') as string }) as Error,
+      expect.objectContaining({
+        code: 'ERR_RDMA_LIMIT',
+        message: expect.stringContaining('is 1 above') as string,
+      }) as Error,
     );
     await expect(srq.resize(20)).rejects.toThrow(
-      expect.objectContaining({ code: 'EINVAL', message: expect.stringContaining('srqLimit') as string }) as Error,
+      expect.objectContaining({
+        code: 'EINVAL',
+        message: expect.stringContaining('srqLimit') as string,
+      }) as Error,
     );
     expect(srq.maxWr).toBe(before);
     srq.close();
-    await expect(srq.resize(10)).rejects.toThrow(expect.objectContaining({ code: 'ERR_RDMA_CLOSED' }) as Error);
+    await expect(srq.resize(10)).rejects.toThrow(
+      expect.objectContaining({ code: 'ERR_RDMA_CLOSED' }) as Error,
+    );
   });
 });

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
 import { onTestFinished } from 'vitest';
 
 export interface Ended {
@@ -34,6 +35,25 @@ export function start(file: string, args: readonly (string | number)[], debianPa
     });
   });
   ended.catch(() => undefined); // whoever awaits it hears of it
+  return { command: [file, ...args].join(' '), ended };
+}
+
+/**
+ * Starts a program of Node in a worker of this process, where it is an environment of its own: in an emulated machine Node
+ * itself takes seconds to start.
+ */
+export function startWorker(file: string, args: readonly (string | number)[]): Program {
+  const worker = new Worker(file, { argv: args.map(String), stdout: true, stderr: true });
+  onTestFinished(() => worker.terminate().then(() => undefined));
+  const output = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    worker[name].setEncoding('utf8').on('data', (text: string) => (output[name] += text));
+  }
+  // What nobody catches, a process tells on standard error.
+  worker.once('error', (error) => (output.stderr += `${error.stack}\n`));
+  const ended = new Promise<Ended>((resolve) => {
+    worker.once('exit', (status) => resolve({ status, ...output }));
+  });
   return { command: [file, ...args].join(' '), ended };
 }
 

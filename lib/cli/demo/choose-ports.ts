@@ -55,10 +55,14 @@ function openUsable(name: string): UsablePort {
 
 function openFirst(): ChosenPorts {
   const devices = listDevices();
-  // With none at all, opening says best what is missing.
-  if (devices.length === 0) openDevice().close();
+  // With none that can be opened, opening says best what is missing.
+  if (!devices.some((device) => device.accessible)) openDevice().close();
   const reports: string[] = [];
-  for (const { name } of devices) {
+  for (const { name, problem } of devices) {
+    if (problem !== undefined) {
+      reports.push(`${name}: ${problem.message}.`);
+      continue;
+    }
     const { usable, lacking } = inspect(name);
     if (usable !== undefined) {
       return { a: usable, b: usable, reason: 'the first usable port of this machine, for both ends' };
