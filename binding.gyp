@@ -6,7 +6,7 @@
   "targets": [
     {
       "target_name": "node_rdma",
-      "sources": ["<!@(node scripts/native-sources.cjs native)"],
+      "sources": ["<!@(node scripts/native-sources.cjs native --unity)"],
       "include_dirs": ["native"],
       "cflags_cc": ["-isystem", "<!(node -p \"path.resolve(require('node-addon-api').include_dir)\")"],
       "defines": [
@@ -19,7 +19,7 @@
     {
       "target_name": "rxe_agent",
       "type": "executable",
-      "sources": ["<!@(node scripts/native-sources.cjs agent)"],
+      "sources": ["<!@(node scripts/native-sources.cjs agent --unity)"],
       "cflags_cc": ["-fno-rtti"],
       "ldflags": ["-static"]
     }

@@ -364,7 +364,7 @@ Napi::Value ContextWrap::CreateCompletionChannel(const Napi::CallbackInfo& info)
 
 Napi::Value ContextWrap::Ref(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
-  bool ref;
+  bool ref = false;
   if (arguments.Boolean(0, "ref", &ref)) native()->Ref(ref);
   return info.Env().Undefined();
 }
