@@ -69,6 +69,8 @@ async function chooseEngine(options: EngineOptions, hostObstacle?: Error): Promi
   for (const engine of engines) {
     const reason = await engine.unusable(options);
     if (!reason) return engine;
+    // Who names a kernel of the engine wants it: another engine in its place would be a surprise, and ten times slower.
+    if (reason.message.startsWith('NODE_RDMA_RXE_KERNEL:')) throw reason;
     reasons.push(`${engine.name}: ${reason.message}`);
   }
   throw new RxeError('ERR_RXE_NO_ENGINE', `no engine works here\n  ${reasons.join('\n  ')}`);

@@ -92,6 +92,12 @@ describe('what cannot be done is said at once', () => {
     expect(status).toBe(202);
   });
 
+  it('a kernel in the environment that is none, though another engine would work', async () => {
+    const [status, said] = await refused(['run', '--', 'true'], { NODE_RDMA_RXE_KERNEL: '/no/such' });
+    expect(said).toContain('NODE_RDMA_RXE_KERNEL: /no/such does not exist');
+    expect(status).toBe(202);
+  });
+
   it('a file that is no User-Mode Linux kernel', async () => {
     const kernel = join(folder, 'linux');
     writeFileSync(kernel, '');
