@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises';
 import { openDevice } from 'node-rdma';
 
 async function openEnd(deviceName) {
@@ -9,8 +8,8 @@ async function openEnd(deviceName) {
 }
 
 async function completion({ cq }) {
-  let done;
-  while (!(done = cq.poll()[0])) await setImmediate();
+  await cq.wait(); // asleep until one comes
+  const [done] = cq.poll(1);
   if (done.error) throw done.error;
   return done;
 }

@@ -22,6 +22,18 @@ Napi::Value Hex64(Napi::Env env, __be64 value) {
   return Napi::BigInt::New(env, static_cast<uint64_t>(be64toh(value)));
 }
 
+Napi::Object DescribeDevice(Napi::Env env, ibv_device* device) {
+  Napi::Object entry = Napi::Object::New(env);
+  entry.Set("name", ibv_get_device_name(device));
+  entry.Set("index", ibv_get_device_index(device));
+  entry.Set("guid", Hex64(env, ibv_get_device_guid(device)));
+  entry.Set("nodeType", static_cast<int>(device->node_type));
+  entry.Set("transport", static_cast<int>(device->transport_type));
+  entry.Set("sysfsPath", device->ibdev_path);
+  entry.Set("uverbs", device->dev_name);
+  return entry;
+}
+
 Napi::Value Raw(Napi::Env env, const union ibv_gid& gid) {
   return Napi::Buffer<uint8_t>::Copy(env, gid.raw, sizeof gid.raw);
 }
@@ -96,6 +108,7 @@ Napi::Object ContextWrap::New(Napi::Env env, const std::shared_ptr<Context>& con
   Napi::Object object = Wrap::New(env, context);
   if (env.IsExceptionPending()) return {};
   object.Set("serial", Napi::Number::New(env, static_cast<double>(context->serial())));
+  object.Set("device", DescribeDevice(env, context->verbs()->device));
   return object;
 }
 
@@ -107,17 +120,7 @@ Napi::Value DeviceList(const Napi::CallbackInfo& info) {
     return {};
   }
   Napi::Array list = Napi::Array::New(env);
-  for (ibv_device* device : devices) {
-    Napi::Object entry = Napi::Object::New(env);
-    entry.Set("name", ibv_get_device_name(device));
-    entry.Set("index", ibv_get_device_index(device));
-    entry.Set("guid", Hex64(env, ibv_get_device_guid(device)));
-    entry.Set("nodeType", static_cast<int>(device->node_type));
-    entry.Set("transport", static_cast<int>(device->transport_type));
-    entry.Set("sysfsPath", device->ibdev_path);
-    entry.Set("uverbs", device->dev_name);
-    list.Set(list.Length(), entry);
-  }
+  for (ibv_device* device : devices) list.Set(list.Length(), DescribeDevice(env, device));
   return list;
 }
 

@@ -1,5 +1,4 @@
 // The game: each message that arrives is sent back from where it lies.
-import { setImmediate } from 'node:timers/promises';
 import { checkAnswer, checkedContents, checkQuestion, plainContents } from './contents.mjs';
 
 const SILENCE_MS = 10_000;
@@ -56,17 +55,16 @@ export async function play({ cq, slots, qps, post }, options, target) {
 }
 
 async function completions(cq) {
-  const deadline = performance.now() + SILENCE_MS;
-  for (;;) {
-    const some = cq.poll();
-    if (some.length > 0) return some;
-    if (performance.now() > deadline) {
-      throw new Error(
-        `nothing came for ${SILENCE_MS / 1000} s: has the peer ended, is its -s, -m or -q another, or was a message lost (UC, UD)?`,
-      );
-    }
-    await setImmediate();
+  try {
+    await cq.wait({ timeoutMs: SILENCE_MS });
+  } catch (error) {
+    if (error.code !== 'ERR_RDMA_TIMEOUT') throw error;
+    throw new Error(
+      `nothing came for ${SILENCE_MS / 1000} s: has the peer ended, is its -s, -m or -q another, or was a message lost (UC, UD)?`,
+      { cause: error },
+    );
   }
+  return cq.poll();
 }
 
 function showRate({ size, iters }, seconds) {

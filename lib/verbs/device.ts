@@ -1,9 +1,9 @@
 import { nodeTypes, transportTypes, type NodeType, type TransportType } from './constants.js';
 import { Context } from './context.js';
 import { accessProblem, kernelDevices, leftOut, type DeviceProblem } from './device-access.js';
-import { explaining, invalidArgType, RdmaError } from './errors.js';
+import { explain, invalidArgType, RdmaError } from './errors.js';
 import { formatGuid } from './guid.js';
-import { native } from './native.js';
+import { native, type NativeDevice } from './native.js';
 
 /** An RDMA device (`struct ibv_device`). */
 export interface Device {
@@ -33,15 +33,7 @@ export interface Device {
 export function listDevices(): Device[] {
   const usable = native()
     .deviceList()
-    .map((device): Device => ({
-      name: device.name,
-      index: device.index,
-      guid: formatGuid(device.guid),
-      nodeType: nodeTypeOf(device.nodeType),
-      transport: transportTypes[String(device.transport) as keyof typeof transportTypes] ?? 'unknown',
-      sysfsPath: device.sysfsPath,
-      ...access(accessProblem(device.uverbs)),
-    }));
+    .map((device) => describe(device, accessProblem(device.uverbs)));
   const names = new Set(usable.map((device) => device.name));
   const others = kernelDevices()
     .filter((device) => !names.has(device.name))
@@ -65,28 +57,45 @@ export function listDevices(): Device[] {
  */
 export function openDevice(name?: string): Context {
   if (name !== undefined && typeof name !== 'string') throw invalidArgType('name', 'a string', name);
+  if (name !== undefined) return open(name);
   const devices = listDevices();
-  const device = devices.find((candidate) =>
-    name === undefined ? candidate.accessible : candidate.name === name,
-  );
+  const device = devices.find(({ accessible }) => accessible);
+  if (device === undefined) throw new RdmaError('ERR_RDMA_NO_DEVICE', noDevice(name, devices));
+  return open(device.name);
+}
+
+function open(name: string): Context {
+  try {
+    const context = native().openDevice(name);
+    return new Context(context, describe(context.device));
+  } catch (error) {
+    if (!(error instanceof RdmaError) || error.syscall !== 'ibv_open_device') throw error;
+    throw openFailure(name, error);
+  }
+}
+
+function openFailure(name: string, cause: RdmaError): unknown {
+  const devices = listDevices();
+  const device = devices.find((candidate) => candidate.name === name);
   if (device === undefined) {
-    throw new RdmaError(
-      'ERR_RDMA_NO_DEVICE',
-      noDevice(name, devices),
-      name === undefined ? {} : { device: name },
-    );
+    return new RdmaError('ERR_RDMA_NO_DEVICE', noDevice(name, devices), { device: name });
   }
-  // Asked itself, the library may answer with the errno of something that it tried afterwards.
-  if (device.problem !== undefined) {
-    throw new RdmaError(device.problem.code, `${device.name} cannot be opened: ${device.problem.message}`, {
-      device: device.name,
-    });
-  }
-  return explaining(
-    { device: device.name },
-    () => '',
-    () => new Context(native().openDevice(device.name), device),
-  );
+  if (device.problem === undefined) return explain(cause, { device: name });
+  // The library may answer with the errno of something that it tried afterwards; what the character device says is right.
+  const { code, message } = device.problem;
+  return new RdmaError(code, `${name} cannot be opened: ${message}`, { device: name, cause });
+}
+
+function describe(device: NativeDevice, problem?: DeviceProblem): Device {
+  return {
+    name: device.name,
+    index: device.index,
+    guid: formatGuid(device.guid),
+    nodeType: nodeTypeOf(device.nodeType),
+    transport: transportTypes[String(device.transport) as keyof typeof transportTypes] ?? 'unknown',
+    sysfsPath: device.sysfsPath,
+    ...access(problem),
+  };
 }
 
 function nodeTypeOf(number: number): NodeType {

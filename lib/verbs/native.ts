@@ -136,6 +136,7 @@ export type NativeDeviceAttributes = Record<
   > & { fwVer: string };
 
 export interface NativeContext extends NativeResource {
+  readonly device: NativeDevice;
   queryDevice(): NativeDeviceAttributes;
   queryPort(port: number): NativePort;
   queryGidTable(): NativeGid[];
