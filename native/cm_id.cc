@@ -2,6 +2,8 @@
 
 #include <endian.h>
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "context.h"
@@ -58,6 +60,43 @@ int CmId::ApplyMinRnrTimer(QueuePair& queue_pair) const {
   ibv_qp_attr attributes = {};
   attributes.min_rnr_timer = min_rnr_timer_;
   return queue_pair.Modify(&attributes, IBV_QP_MIN_RNR_TIMER);
+}
+
+int CmId::JoinGroup(const SocketAddress& address, bool send_only, uint64_t serial) {
+  SocketAddress group = address;
+  rdma_cm_join_mc_attr_ex join = {};
+  join.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
+  join.join_flags = send_only ? RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER : RDMA_MC_JOIN_FLAG_FULLMEMBER;
+  join.addr = group.get();
+  errno = 0;
+  auto* token = reinterpret_cast<void*>(static_cast<uintptr_t>(serial));
+  if (int error = ErrorOfMinusOne(rdma_join_multicast_ex(cm_, &join, token))) return error;
+  std::lock_guard lock(groups_mutex_);
+  groups_.push_back(group);
+  return 0;
+}
+
+int CmId::LeaveGroup(const SocketAddress& address) {
+  SocketAddress group = address;
+  {
+    std::lock_guard lock(groups_mutex_);
+    auto joined = std::find_if(groups_.begin(), groups_.end(), [&](const SocketAddress& one) {
+      return std::memcmp(&one.storage, &group.storage, sizeof group.storage) == 0;
+    });
+    if (joined == groups_.end()) return EADDRNOTAVAIL;
+    groups_.erase(joined);
+  }
+  errno = 0;
+  return ErrorOfMinusOne(rdma_leave_multicast(cm_, group.get()));
+}
+
+void CmId::LeaveGroups() {
+  std::vector<SocketAddress> groups;
+  {
+    std::lock_guard lock(groups_mutex_);
+    groups.swap(groups_);
+  }
+  for (SocketAddress& group : groups) rdma_leave_multicast(cm_, group.get());
 }
 
 void CmId::NoteQueuePair() {
@@ -423,14 +462,8 @@ Napi::Value CmIdWrap::JoinMulticast(const Napi::CallbackInfo& info) {
   if (!id || !address.Read(info, arguments, 0, "address") || !arguments.Boolean(2, "sendOnly", &send_only)) {
     return {};
   }
-  rdma_cm_join_mc_attr_ex join = {};
-  join.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
-  join.join_flags = send_only ? RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER : RDMA_MC_JOIN_FLAG_FULLMEMBER;
-  join.addr = address.get();
   const uint64_t serial = addon.NextSerial();
-  errno = 0;
-  if (int error = ErrorOfMinusOne(
-          rdma_join_multicast_ex(id->cm(), &join, reinterpret_cast<void*>(static_cast<uintptr_t>(serial))))) {
+  if (int error = id->JoinGroup(address, send_only, serial)) {
     addon.ThrowErrno(env, "rdma_join_multicast_ex", error);
     return {};
   }
@@ -442,8 +475,10 @@ Napi::Value CmIdWrap::LeaveMulticast(const Napi::CallbackInfo& info) {
   SocketAddress address;
   auto id = Open(info.Env());
   if (!id || !address.Read(info, arguments, 0, "address")) return {};
-  errno = 0;
-  return Check(info.Env(), "rdma_leave_multicast", rdma_leave_multicast(id->cm(), address.get()));
+  if (int error = id->LeaveGroup(address)) {
+    AddonData::Of(info.Env()).ThrowErrno(info.Env(), "rdma_leave_multicast", error);
+  }
+  return info.Env().Undefined();
 }
 
 // Where it is and where it leads, as far as that is known.

@@ -6,10 +6,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "addon_data.h"
 #include "cm_event_channel.h"
+#include "socket_address.h"
 #include "util/resource.h"
 #include "util/wrap.h"
 
@@ -47,6 +49,11 @@ class CmId final : public Resource {
   // Any thread: gives it to the queue pair, which must be in RTS.
   int ApplyMinRnrTimer(QueuePair& queue_pair) const;
 
+  // Groups that it has joined, or tries to. Its queue pair cannot be destroyed while it is in one.
+  int JoinGroup(const SocketAddress& address, bool send_only, uint64_t serial);
+  int LeaveGroup(const SocketAddress& address);
+  void LeaveGroups();
+
   // An event of the identifier: what the library has done to the queue pair is noted.
   void NoteEvent(rdma_cm_event_type type);
   void NoteQueuePair();
@@ -62,6 +69,8 @@ class CmId final : public Resource {
   uint64_t serial_;
   uint8_t min_rnr_timer_ = 0;
   std::weak_ptr<QueuePair> queue_pair_;
+  std::mutex groups_mutex_;
+  std::vector<SocketAddress> groups_;
 };
 
 class CmIdWrap final : public Wrap<CmIdWrap, CmId> {

@@ -129,6 +129,7 @@ int QueuePair::Destroy() {
 // that is gone, since events that come meanwhile would use it.
 int QueuePair::DestroyOfConnectionManager() {
   rdma_cm_id* id = parts_.cm_id->cm();
+  parts_.cm_id->LeaveGroups();
   {
     std::lock_guard lock(addon_.cm_mutex);
     id->qp = nullptr;

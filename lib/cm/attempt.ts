@@ -40,7 +40,10 @@ export interface AttemptPlan extends CmWaitOptions {
 
 interface Pending {
   plan: AttemptPlan;
-  finish(outcome: DecodedCmEvent | Error): void;
+  /** An event that was waited for. */
+  happened(outcome: DecodedCmEvent | Error): void;
+  /** The end, whatever is still to come. */
+  finish(outcome: Error): void;
 }
 
 /** The one operation of an identifier that is under way: it ends with an event, a failure, or the end of the time for it. */
@@ -84,26 +87,35 @@ export class Attempt {
         );
       };
       const timer = timeoutMs === undefined ? undefined : setTimeout(expire, timeoutMs);
+      const finish = (outcome: DecodedCmEvent | Error) => {
+        if (this.#pending !== pending) return;
+        this.#pending = undefined;
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', abort);
+        release();
+        if (outcome instanceof Error) reject(outcome);
+        else resolve(outcome);
+      };
+      signal?.addEventListener('abort', abort);
+      // The event may come before the call on the other thread has ended, which still uses the identifier.
+      let started = false;
+      let early: DecodedCmEvent | Error | undefined;
       const pending: Pending = {
         plan,
-        finish: (outcome) => {
-          if (this.#pending !== pending) return;
-          this.#pending = undefined;
-          clearTimeout(timer);
-          signal?.removeEventListener('abort', abort);
-          release();
-          if (outcome instanceof Error) reject(outcome);
-          else resolve(outcome);
+        finish,
+        happened: (outcome) => {
+          if (started) finish(outcome);
+          else early ??= outcome;
         },
       };
-      const { finish } = pending;
-      signal?.addEventListener('abort', abort);
       this.#pending = pending;
       void (async () => {
         try {
           await plan.start();
+          started = true;
+          if (early !== undefined) finish(early);
         } catch (error) {
-          finish(error as Error);
+          finish(early instanceof Error ? early : (error as Error));
         }
       })();
     });
@@ -113,8 +125,9 @@ export class Attempt {
   settle(event: DecodedCmEvent): boolean {
     const pending = this.#pending;
     if (pending === undefined) return false;
-    if (event.error !== undefined && pending.plan.unwanted.includes(event.type)) pending.finish(event.error);
-    else if (pending.plan.wanted.includes(event.type)) pending.finish(event);
+    if (event.error !== undefined && pending.plan.unwanted.includes(event.type))
+      pending.happened(event.error);
+    else if (pending.plan.wanted.includes(event.type)) pending.happened(event);
     else return false;
     return true;
   }

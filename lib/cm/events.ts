@@ -6,9 +6,9 @@ import { unpackPrivateData } from './private-data.js';
 
 /** What the peer has told of the connection (`struct rdma_conn_param`). */
 export interface CmConnectionParameters {
-  /** READs and atomics of this end that the peer serves at a time; in a request, those that it wants served. */
+  /** READs and atomics of the peer that this end has to serve at a time: those that a request wants to have outstanding. */
   responderResources: number;
-  /** READs and atomics that the peer may have outstanding here. */
+  /** READs and atomics that this end may have outstanding at the peer. */
   initiatorDepth: number;
   flowControl: boolean;
   retryCount: number;

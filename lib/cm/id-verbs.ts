@@ -118,7 +118,7 @@ export abstract class CmVerbs extends Resource {
       const request = checkQueuePairOptions(full, context);
       const native = explaining(
         { device: context.device.name },
-        () => '',
+        (errno) => (errno === 22 ? this.invalidAdvice() : ''),
         () =>
           this.native.createQp(
             pd.native,
@@ -188,6 +188,9 @@ export abstract class CmVerbs extends Resource {
   getRecvComp(options: CompletionWaitOptions = {}): Promise<WorkCompletion> {
     return nextOf(this.#requireQp().recvCq, options);
   }
+
+  /** What may be wrong where the system says no more than EINVAL. */
+  protected abstract invalidAdvice(): string;
 
   #requireQp(): QueuePair {
     const { qp } = this;

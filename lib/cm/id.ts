@@ -7,10 +7,10 @@ import type { QueuePair } from '../verbs/queue-pair.js';
 import { cmIdRoutes } from '../verbs/routes.js';
 import { integer, options as checkOptions, wordNumber } from '../verbs/validate.js';
 import { getAddressInfo, ipAddress, type AddressInfoHints, type CmAddress } from './address-info.js';
-import { Attempt, checkWait, type CmWaitOptions } from './attempt.js';
+import { Attempt, checkWait, type AttemptPlan, type CmWaitOptions } from './attempt.js';
 import { packConnectionParameters, type CmConnectOptions } from './connection-parameters.js';
 import { CmOption, IB_PATH_OPTION, PortSpaceNumber, type CmOptionName, type PortSpace } from './constants.js';
-import { noDeviceFor, failureOf } from './errors.js';
+import { ConnectionError, failureOf, noDeviceFor } from './errors.js';
 import { rdmaAddresses } from './devices.js';
 import { EventChannel } from './event-channel.js';
 import { decodeCmEvent, type CmEvent, type DecodedCmEvent } from './events.js';
@@ -40,12 +40,16 @@ export interface ResolveOptions extends CmWaitOptions {
   sourcePort?: number;
 }
 
-const RESOLVE_MS = 2000;
+/** A first ARP or neighbour discovery that is lost is tried again after a second, and the kernel looks once a second. */
+const RESOLVE_MS = 5000;
 const CONNECT_MS = 10_000;
 const DISCONNECT_MS = 10_000;
 const MULTICAST_MS = 10_000;
 /** The kernel gives up by itself; this is for when it does not. */
 const KERNEL_GRACE_MS = 1000;
+
+/** The kernel takes no more than net.rdma_ucm.max_backlog of it. */
+const MOST_BACKLOG = 65535;
 
 const FAILURES = new Set<string>([
   'addrError',
@@ -73,7 +77,7 @@ export class CmId extends CmVerbs {
   #state: CmIdState = 'idle';
   readonly #attempt = new Attempt(this, () => this.#channel);
   readonly #requests = new RequestQueue();
-  readonly #joins = new Map<number, (event: DecodedCmEvent) => void>();
+  readonly #joins = new Map<number, (outcome: DecodedCmEvent | Error) => void>();
   #release: (() => void) | undefined;
   #ownQp: QueuePair | undefined;
 
@@ -139,10 +143,10 @@ export class CmId extends CmVerbs {
    * Finds the way to an address: which device and which own address lead there, and the link address of the next hop.
    * `rdma_resolve_addr`
    *
-   * @param options `timeoutMs`: 2000 by default
+   * @param options `timeoutMs`: 5000 by default
    * @throws ConnectionError `ENODEV` for an address that no RDMA device leads to (with those that there are), `ETIMEDOUT`,
-   * `EHOSTUNREACH`, `ENETUNREACH`; RdmaError `ERR_RDMA_INVALID_STATE`, `ERR_RDMA_TIMEOUT`; AbortError. After the last two it can only
-   * be closed
+   * `EHOSTUNREACH`, `ENETUNREACH`; RdmaError `ERR_RDMA_INVALID_STATE`, `ERR_RDMA_TIMEOUT`; AbortError. After a failure that is not
+   * about the arguments it can only be closed
    */
   async resolveAddr(address: string, port: number, options: ResolveOptions = {}): Promise<void> {
     ipAddress('address', address);
@@ -152,7 +156,7 @@ export class CmId extends CmVerbs {
     if (source !== undefined) ipAddress('source', source);
     integer('sourcePort', sourcePort, 0, 65535);
     this.#require('resolveAddr', 'idle', 'bound');
-    await this.#attempt.run({
+    await this.#failing({
       what: `resolving ${address}`,
       start: () =>
         this.#explaining(source ?? address, () =>
@@ -168,14 +172,14 @@ export class CmId extends CmVerbs {
   /**
    * Finds the route to the address that is resolved. On RoCE there is little to it. `rdma_resolve_route`
    *
-   * @param options `timeoutMs`: 2000 by default
+   * @param options `timeoutMs`: 5000 by default
    * @throws ConnectionError; RdmaError `ERR_RDMA_INVALID_STATE`, `ERR_RDMA_TIMEOUT`; AbortError
    */
   async resolveRoute(options: CmWaitOptions = {}): Promise<void> {
     checkWait(options);
     const { timeoutMs = RESOLVE_MS, signal } = options;
     this.#require('resolveRoute', 'addrResolved');
-    await this.#attempt.run({
+    await this.#failing({
       what: 'resolving the route',
       start: () => this.native.resolveRoute(timeoutMs),
       wanted: ['routeResolved'],
@@ -187,9 +191,9 @@ export class CmId extends CmVerbs {
 
   /**
    * Finds address and route of a name or an address and a service or port, by {@link getAddressInfo}, {@link resolveAddr} and
-   * {@link resolveRoute}. Of several addresses the first is taken that can be resolved.
+   * {@link resolveRoute}. Of several addresses it takes the first.
    *
-   * @throws as these; the failure of the last address
+   * @throws as these
    */
   async resolve(
     node: string,
@@ -205,17 +209,10 @@ export class CmId extends CmVerbs {
       // Names are what it is asked for; the way is found below, with errors that say what is wrong.
       noRoute: true,
     });
-    const destinations = found.flatMap(({ destination }) => (destination === undefined ? [] : [destination]));
-    for (const [i, { address, port }] of destinations.entries()) {
-      try {
-        await this.resolveAddr(address, port, rest);
-        await this.resolveRoute(rest);
-        return;
-      } catch (error) {
-        if (i === destinations.length - 1 || this.state === 'failed') throw error;
-      }
-    }
-    throw new RdmaError('ENOTFOUND', `${node} has no address of that kind`);
+    const destination = found.find((info) => info.destination !== undefined)?.destination;
+    if (destination === undefined) throw new RdmaError('ENOTFOUND', `${node} has no address of that kind`);
+    await this.resolveAddr(destination.address, destination.port, rest);
+    await this.resolveRoute(rest);
   }
 
   /**
@@ -228,7 +225,7 @@ export class CmId extends CmVerbs {
     if (!(path instanceof Uint8Array)) throw invalidArgType('path', 'a Uint8Array', path);
     checkWait(options);
     this.#require('setPath', 'addrResolved');
-    await this.#attempt.run({
+    await this.#failing({
       what: 'setting the route',
       start: () =>
         this.#explaining(undefined, () =>
@@ -277,7 +274,7 @@ export class CmId extends CmVerbs {
       this.#state = 'failed';
       throw explain(error, this.#subject());
     }
-    this.#state = 'connected';
+    this.#connected();
     return event;
   }
 
@@ -288,9 +285,10 @@ export class CmId extends CmVerbs {
    * @throws RdmaError `ERR_RDMA_INVALID_STATE` before it is bound; `EADDRINUSE`
    */
   listen(backlog = 128): void {
-    integer('backlog', backlog, 1, 65535);
+    integer('backlog', backlog, 1, MOST_BACKLOG);
     this.#require('listen', 'bound');
-    this.#explaining(undefined, () => this.native.listen(backlog));
+    // What the kernel's own backlog is too short for it drops without a word, and the peer tries again after seconds.
+    this.#explaining(undefined, () => this.native.listen(MOST_BACKLOG));
     this.#requests.limit = backlog;
     this.#state = 'listening';
     this.ref();
@@ -365,11 +363,9 @@ export class CmId extends CmVerbs {
       }
     } catch (error) {
       this.#state = 'failed';
-      throw explain(error, this.#subject(), (errno) =>
-        errno === 22 ? 'The peer may have given up meanwhile' : '',
-      );
+      throw explain(error, this.#subject(), (errno) => (errno === 22 ? this.invalidAdvice() : ''));
     }
-    this.#state = 'connected';
+    this.#connected();
   }
 
   /**
@@ -575,7 +571,10 @@ export class CmId extends CmVerbs {
     if (FAILURES.has(event.type)) event.error = failureOf(event, this.#attemptSubject(event));
     else if (event.type === 'disconnected') event.error = failureOf(event, this.#attemptSubject(event));
     const joined = event.multicast === undefined ? undefined : this.#joins.get(event.multicast);
-    if (event.type === 'disconnected' && this.#state === 'connected') this.#disconnected();
+    // At once: the next event may be there already, and find it connected.
+    if (event.type === 'established' && this.#state === 'connecting') this.#state = 'connected';
+    if (event.type === 'disconnected' && ['connecting', 'connected'].includes(this.#state))
+      this.#disconnected();
     if (joined !== undefined) joined(event);
     else if (!this.#attempt.settle(event)) this.#late(event);
     this.events.tell(event);
@@ -591,9 +590,17 @@ export class CmId extends CmVerbs {
 
   protected override onClosed(): void {
     this.#attempt.fail(new RdmaError('ERR_RDMA_CLOSED', 'the identifier was closed meanwhile'));
+    for (const joined of this.#joins.values())
+      joined(new RdmaError('ERR_RDMA_CLOSED', 'the identifier was closed meanwhile'));
     this.#requests.end();
     this.unref();
     this.events.emit('close');
+  }
+
+  protected override invalidAdvice(): string {
+    return this.#state === 'requested' || this.#state === 'failed'
+      ? 'The peer may have given up meanwhile'
+      : '';
   }
 
   /** A connection that stands only after its connect was given up: the peer must not go on believing in it. */
@@ -601,6 +608,10 @@ export class CmId extends CmVerbs {
     if (event.type !== 'established' || this.#state !== 'failed' || this.datagrams) return;
     this.#disconnected();
     this.#state = 'failed';
+  }
+
+  #connected(): void {
+    if (this.#state === 'connecting') this.#state = 'connected';
   }
 
   /** The peer has disconnected, or has answered. */
@@ -669,7 +680,6 @@ export class CmId extends CmVerbs {
         signal?.removeEventListener('abort', abort);
         release();
         if (outcome instanceof Error) reject(outcome);
-        else if (outcome.error !== undefined) reject(outcome.error);
         else resolve(outcome);
       };
       const giveUp = (error: Error) => {
@@ -686,7 +696,11 @@ export class CmId extends CmVerbs {
         );
       }, timeoutMs);
       signal?.addEventListener('abort', abort);
-      this.#joins.set(serial, finish);
+      this.#joins.set(serial, (outcome) => {
+        const failure = outcome instanceof Error ? outcome : outcome.error;
+        if (failure === undefined) finish(outcome);
+        else giveUp(failure);
+      });
     });
   }
 
@@ -729,6 +743,16 @@ export class CmId extends CmVerbs {
       'ERR_RDMA_INVALID_STATE',
       `${this.label} is ${stateNames[this.#state]}: ${method}() needs one that is ${states.map((state) => stateNames[state]).join(' or ')}`,
     );
+  }
+
+  /** An attempt after whose failure the kernel does not let another one follow. */
+  async #failing(plan: AttemptPlan): Promise<void> {
+    try {
+      await this.#attempt.run(plan);
+    } catch (error) {
+      if (error instanceof ConnectionError) this.#state = 'failed';
+      throw error;
+    }
   }
 
   /** After a wait that was given up nobody knows what the kernel still does with it. */
