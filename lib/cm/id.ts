@@ -715,6 +715,8 @@ export class CmId extends CmVerbs {
   }
 
   async #bringUp(qp: QueuePair, { minRnrTimer = 12 }: CmConnectOptions): Promise<void> {
+    // Once more: what the peer may do here is known only now.
+    await qp.modify(this.initQpAttr('init'));
     await qp.modify({ ...this.initQpAttr('rtr'), minRnrTimer });
     await qp.modify(this.initQpAttr('rts'));
   }

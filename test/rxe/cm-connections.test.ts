@@ -8,9 +8,10 @@ import {
   channel,
   connected,
   listener,
+  queueOf,
   resolved,
 } from '../support/cm.js';
-import { device, deviceA, deviceB, pattern } from '../support/device.js';
+import { ALL_REMOTE, device, deviceA, deviceB, pattern } from '../support/device.js';
 
 const DEADLINE = { timeoutMs: 20_000 };
 
@@ -142,6 +143,16 @@ describe('a connection', () => {
     await own[1]!.cq.wait(DEADLINE);
     expect(own[1]!.cq.poll()[0]).toMatchObject({ status: 'success', byteLen: 7 });
     expect(memory[1]!.buffer.toString('utf8', 0, 7)).toBe('through');
+    const [from, to] = [own[0]!, own[1]!].map(({ pd }) => pd.regMrSync(64, { access: ALL_REMOTE }));
+    to!.buffer.write('read');
+    own[0]!.qp.postSend({ opcode: 'rdmaRead', sge: { mr: from!, length: 4 }, remote: to!.remote(0, 4) });
+    await own[0]!.cq.wait(DEADLINE);
+    expect(own[0]!.cq.poll().map(({ status }) => status)).not.toContain('remAccessErr');
+    while (own[0]!.qp.sendQueue.outstanding > 0) {
+      await own[0]!.cq.wait(DEADLINE);
+      own[0]!.cq.poll();
+    }
+    expect(from!.buffer.toString('utf8', 0, 4)).toBe('read');
     const ended = server.disconnected(DEADLINE);
     await client.disconnect();
     await ended;
@@ -398,7 +409,7 @@ describe('an identifier', () => {
       expect.objectContaining({ code: 'EINVAL' }) as Error,
     );
     client.setLocalEce({ vendorId: 0x15b3, options: 5 });
-    const qp = client.pd.createQp({ type: 'rc', cq: client.context.createCq() });
+    const qp = client.pd.createQp({ type: 'rc', cq: queueOf(client) });
     const connecting = client.connect({ qp });
     const server = await id.getRequest(DEADLINE);
     expect(server.getRemoteEce()).toEqual({ vendorId: 0x15b3, options: 5 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { GRH_BYTES, PRIVATE_DATA_LIMITS, type CmId } from '../../lib/index.js';
-import { addressA, addressB, channel, listener, resolved } from '../support/cm.js';
+import { addressA, addressB, channel, listener, queueOf, resolved } from '../support/cm.js';
 import { pattern } from '../support/device.js';
 
 const DEADLINE = { timeoutMs: 20_000 };
@@ -84,11 +84,11 @@ describe('datagrams', () => {
   it('are sent with a queue pair of one’s own', async () => {
     const { id, port } = listener(channel(), addressB, 'udp');
     const client = await resolved(port, { portSpace: 'udp' });
-    const cq = client.context.createCq();
+    const cq = queueOf(client);
     const qp = client.pd.createQp({ type: 'ud', cq });
     const connecting = client.connect({ qp });
     const server = await id.getRequest(DEADLINE);
-    const serverCq = server.context.createCq();
+    const serverCq = queueOf(server);
     const serverQp = server.pd.createQp({ type: 'ud', cq: serverCq });
     await server.accept({ qp: serverQp });
     expect(await connecting).toMatchObject({
@@ -96,7 +96,6 @@ describe('datagrams', () => {
       datagram: { remoteQkey: 0x01234567 },
     });
     expect([qp.state, serverQp.state]).toEqual(['rts', 'rts']);
-    for (const one of [cq, serverCq]) one.close({ cascade: true });
   });
 });
 

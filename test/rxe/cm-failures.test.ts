@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ConnectionError, PRIVATE_DATA_LIMITS, type CmId } from '../../lib/index.js';
-import { addressA, addressB, channel, connected, listener, resolved } from '../support/cm.js';
+import { addressA, addressB, channel, connected, listener, queueOf, resolved } from '../support/cm.js';
 import { deviceA } from '../support/device.js';
 
 const netdevA = process.env.NODE_RDMA_RXE_NETDEV_A!;
@@ -196,13 +196,13 @@ describe('an identifier refuses', () => {
     await expect(client.connect()).rejects.toEqual(
       failing('ERR_RDMA_INVALID_STATE', /createQp\(\) first, or give one/),
     );
-    const ud = client.pd.createQp({ type: 'ud', cq: client.context.createCq() });
+    const ud = client.pd.createQp({ type: 'ud', cq: queueOf(client) });
     await expect(client.connect({ qp: ud })).rejects.toEqual(
       failing('ERR_OUT_OF_RANGE', /an RC queue pair, not UD/),
     );
     client.createQp();
     expect(() => client.createQp()).toThrow(failing('ERR_RDMA_INVALID_STATE', /has queue pair \d+ already/));
-    const rc = client.pd.createQp({ type: 'rc', cq: client.context.createCq() });
+    const rc = client.pd.createQp({ type: 'rc', cq: queueOf(client) });
     await expect(client.connect({ qp: rc })).rejects.toEqual(
       failing('ERR_RDMA_INVALID_STATE', /cannot take another one/),
     );

@@ -6,6 +6,7 @@ import {
   type CmEvent,
   type CmId,
   type CmQueuePairOptions,
+  type CompletionQueue,
   type EventChannel,
 } from '../../lib/index.js';
 
@@ -70,4 +71,11 @@ export async function connected({
   server.createQp(qp);
   const [event] = await Promise.all([connecting, server.accept(accept)]);
   return { client, server, event };
+}
+
+/** A completion queue on the context of an identifier, which outlives it and is closed with the test. */
+export function queueOf(id: CmId): CompletionQueue {
+  const cq = id.context.createCq();
+  onTestFinished(() => cq.close({ cascade: true }));
+  return cq;
 }
