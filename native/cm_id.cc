@@ -3,6 +3,7 @@
 #include <endian.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -69,8 +70,9 @@ int CmId::JoinGroup(const SocketAddress& address, bool send_only, uint64_t seria
   join.join_flags = send_only ? RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER : RDMA_MC_JOIN_FLAG_FULLMEMBER;
   join.addr = group.get();
   errno = 0;
-  auto* token = reinterpret_cast<void*>(static_cast<uintptr_t>(serial));
-  if (int error = ErrorOfMinusOne(rdma_join_multicast_ex(cm_, &join, token))) return error;
+  if (int error = ErrorOfMinusOne(
+          rdma_join_multicast_ex(cm_, &join, std::bit_cast<void*>(static_cast<uintptr_t>(serial)))))
+    return error;
   std::lock_guard lock(groups_mutex_);
   groups_.push_back(group);
   return 0;

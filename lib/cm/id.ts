@@ -77,7 +77,7 @@ export class CmId extends CmVerbs {
   #state: CmIdState = 'idle';
   readonly #attempt = new Attempt(this, () => this.#channel);
   readonly #requests = new RequestQueue();
-  readonly #joins = new Map<number, (outcome: DecodedCmEvent | Error) => void>();
+  readonly #joins = new Map<number, { address: string; settle(this: void, outcome: DecodedCmEvent | Error): void }>();
   #release: (() => void) | undefined;
   #ownQp: QueuePair | undefined;
 
@@ -538,7 +538,6 @@ export class CmId extends CmVerbs {
         `${this.label} is for connections: multicast needs port space 'udp'`,
       );
     }
-    void this.context;
     const serial = this.#explaining(undefined, () => this.native.joinMulticast(address, 0, sendOnly));
     const event = await this.#joined(serial, address, signal, timeoutMs);
     return new MulticastGroup(
@@ -575,7 +574,7 @@ export class CmId extends CmVerbs {
     if (event.type === 'established' && this.#state === 'connecting') this.#state = 'connected';
     if (event.type === 'disconnected' && ['connecting', 'connected'].includes(this.#state))
       this.#disconnected();
-    if (joined !== undefined) joined(event);
+    if (joined !== undefined) joined.settle(event);
     else if (!this.#attempt.settle(event)) this.#late(event);
     this.events.tell(event);
   }
@@ -589,9 +588,9 @@ export class CmId extends CmVerbs {
   }
 
   protected override onClosed(): void {
-    this.#attempt.fail(new RdmaError('ERR_RDMA_CLOSED', 'the identifier was closed meanwhile'));
-    for (const joined of this.#joins.values())
-      joined(new RdmaError('ERR_RDMA_CLOSED', 'the identifier was closed meanwhile'));
+    const closed = new RdmaError('ERR_RDMA_CLOSED', 'the identifier was closed meanwhile');
+    this.#attempt.fail(closed);
+    for (const { settle } of this.#joins.values()) settle(closed);
     this.#requests.end();
     this.unref();
     this.events.emit('close');
@@ -696,11 +695,12 @@ export class CmId extends CmVerbs {
         );
       }, timeoutMs);
       signal?.addEventListener('abort', abort);
-      this.#joins.set(serial, (outcome) => {
+      const settle = (outcome: DecodedCmEvent | Error) => {
         const failure = outcome instanceof Error ? outcome : outcome.error;
         if (failure === undefined) finish(outcome);
         else giveUp(failure);
-      });
+      };
+      this.#joins.set(serial, { address, settle });
     });
   }
 
@@ -789,6 +789,7 @@ export class CmId extends CmVerbs {
 
   #attemptSubject(event: DecodedCmEvent) {
     const { local, peer } = this.native.route();
+    const group = event.multicast === undefined ? undefined : this.#joins.get(event.multicast)?.address;
     return {
       datagrams: this.datagrams,
       established:
@@ -797,6 +798,7 @@ export class CmId extends CmVerbs {
       ...(peer !== undefined && {
         peer: peer.family === 'IPv6' ? `[${peer.address}]:${peer.port}` : `${peer.address}:${peer.port}`,
       }),
+      ...(group !== undefined && { peer: group }),
     };
   }
 }

@@ -385,7 +385,7 @@ describe('mckey', () => {
   const COUNT = 10;
   const SIZE = 100;
 
-  async function member(address: string): Promise<CmId> {
+  function member(address: string): CmId {
     const id = channel().createId('udp');
     id.bindAddr(address);
     id.createQp();
@@ -393,7 +393,7 @@ describe('mckey', () => {
   }
 
   it('as sender: is heard', async () => {
-    const id = await member(addressB);
+    const id = member(addressB);
     const region = await id.regMsgs(GRH_BYTES + SIZE);
     id.postRecv(Array.from({ length: COUNT }, () => ({ sge: { mr: region } })));
     await id.joinMulticast(GROUP);
@@ -404,7 +404,7 @@ describe('mckey', () => {
 
   it('as receiver: hears us', async () => {
     const receiver = start('mckey', ['-m', GROUP, '-b', addressB, '-C', COUNT, '-S', SIZE], PACKAGE);
-    const id = await member(addressA);
+    const id = member(addressA);
     const group = await id.joinMulticast(GROUP);
     const ah = await group.createAh();
     const region = await id.regMsgs(SIZE);

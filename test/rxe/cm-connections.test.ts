@@ -424,8 +424,8 @@ describe('an identifier', () => {
   it('shares a protection domain and completion queues with others of its device', async () => {
     const { id, port } = listener();
     const clients = await Promise.all([resolved(port), resolved(port)]);
-    const { context } = clients[0]!;
-    expect(clients[1]!.context).toBe(context);
+    const { context } = clients[0];
+    expect(clients[1].context).toBe(context);
     const pd = context.allocPd();
     const cq = context.createCq();
     for (const client of clients) {

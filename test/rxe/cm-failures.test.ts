@@ -186,7 +186,9 @@ describe('an identifier refuses', () => {
   ];
   it.each(steps)('%s', async (_name, step, message) => {
     const id = channel().createId('tcp');
-    await expect((async () => step(id))()).rejects.toEqual(failing('ERR_RDMA_INVALID_STATE', message));
+    await expect(Promise.resolve().then(() => step(id))).rejects.toEqual(
+      failing('ERR_RDMA_INVALID_STATE', message),
+    );
     expect(id.state).toBe('idle');
     id.bindAddr(addressA); // nothing was lost
   });

@@ -35,7 +35,7 @@ export async function resolved(
   port: number,
   {
     on = channel(),
-    portSpace = 'tcp' as 'tcp' | 'udp',
+    portSpace = 'tcp',
     from = addressA,
     to = addressB,
   }: { on?: EventChannel; portSpace?: 'tcp' | 'udp'; from?: string; to?: string } = {},
