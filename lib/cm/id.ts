@@ -77,7 +77,10 @@ export class CmId extends CmVerbs {
   #state: CmIdState = 'idle';
   readonly #attempt = new Attempt(this, () => this.#channel);
   readonly #requests = new RequestQueue();
-  readonly #joins = new Map<number, { address: string; settle(this: void, outcome: DecodedCmEvent | Error): void }>();
+  readonly #joins = new Map<
+    number,
+    { address: string; settle(this: void, outcome: DecodedCmEvent | Error): void }
+  >();
   #release: (() => void) | undefined;
   #ownQp: QueuePair | undefined;
 
