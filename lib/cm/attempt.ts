@@ -51,10 +51,16 @@ export class Attempt {
   readonly #owner: Resource;
   readonly #channel: () => EventChannel;
   #pending: Pending | undefined;
+  #starting: Promise<void> = Promise.resolve();
 
   constructor(owner: Resource, channel: () => EventChannel) {
     this.#owner = owner;
     this.#channel = channel;
+  }
+
+  /** Resolves when the call that has started the last one uses the identifier no more: after a deadline it may still. */
+  get idle(): Promise<void> {
+    return this.#starting;
   }
 
   get busy(): boolean {
@@ -109,7 +115,7 @@ export class Attempt {
         },
       };
       this.#pending = pending;
-      void (async () => {
+      this.#starting = (async () => {
         try {
           await plan.start();
           started = true;

@@ -4,6 +4,7 @@ import { formatGid } from '../verbs/gid.js';
 import type { NativeCmEvent, NativeCmId } from '../verbs/native.js';
 import { maskedAttributes, type QueuePairAttributes } from '../verbs/queue-pair-attributes.js';
 import type { QueuePair } from '../verbs/queue-pair.js';
+import type { CloseOptions } from '../verbs/resource.js';
 import { cmIdRoutes } from '../verbs/routes.js';
 import { integer, options as checkOptions, wordNumber } from '../verbs/validate.js';
 import { getAddressInfo, ipAddress, type AddressInfoHints, type CmAddress } from './address-info.js';
@@ -40,8 +41,14 @@ export interface ResolveOptions extends CmWaitOptions {
   sourcePort?: number;
 }
 
-/** A first ARP or neighbour discovery that is lost is tried again after a second, and the kernel looks once a second. */
+/** A first ARP or neighbour discovery that is lost is tried again after a second. */
 const RESOLVE_MS = 5000;
+/**
+ * The kernel is asked for a short while at first, and again for longer: an answer that comes while it begins to wait, as on a
+ * wire within one machine, it finds only when its time is over (Linux 6.1).
+ */
+const FIRST_SLICE_MS = 100;
+const ETIMEDOUT = 110;
 const CONNECT_MS = 10_000;
 const DISCONNECT_MS = 10_000;
 const MULTICAST_MS = 10_000;
@@ -83,6 +90,7 @@ export class CmId extends CmVerbs {
   >();
   #release: (() => void) | undefined;
   #ownQp: QueuePair | undefined;
+  #mayResolveAgain = false;
 
   /** @internal */
   constructor(native: NativeCmId, channel: EventChannel, request?: CmEvent) {
@@ -159,16 +167,30 @@ export class CmId extends CmVerbs {
     if (source !== undefined) ipAddress('source', source);
     integer('sourcePort', sourcePort, 0, 65535);
     this.#require('resolveAddr', 'idle', 'bound');
-    await this.#failing({
-      what: `resolving ${address}`,
-      start: () =>
-        this.#explaining(source ?? address, () =>
-          this.native.resolveAddr(timeoutMs, address, port, source, sourcePort),
-        ),
-      wanted: ['addrResolved'],
-      unwanted: ['addrError', 'deviceRemoval'],
-      ...this.#limits({ signal, timeoutMs: timeoutMs + KERNEL_GRACE_MS }),
-    });
+    const deadline = performance.now() + timeoutMs;
+    for (let slice = FIRST_SLICE_MS; ; slice *= 2) {
+      const left = Math.max(Math.ceil(deadline - performance.now()), 1);
+      const kernelMs = Math.min(slice, left);
+      this.#mayResolveAgain = kernelMs < left;
+      try {
+        await this.#attempt.run({
+          what: `resolving ${address}`,
+          start: () =>
+            this.#explaining(source ?? address, () =>
+              this.native.resolveAddr(kernelMs, address, port, source, sourcePort),
+            ),
+          wanted: ['addrResolved'],
+          unwanted: ['addrError', 'deviceRemoval'],
+          ...this.#limits({ signal, timeoutMs: left + KERNEL_GRACE_MS }),
+        });
+        break;
+      } catch (error) {
+        if (error instanceof ConnectionError && error.status === -ETIMEDOUT && this.#mayResolveAgain)
+          continue;
+        if (error instanceof ConnectionError) this.#state = 'failed';
+        throw error;
+      }
+    }
     this.#state = 'addrResolved';
   }
 
@@ -579,6 +601,7 @@ export class CmId extends CmVerbs {
       this.#disconnected();
     if (joined !== undefined) joined.settle(event);
     else if (!this.#attempt.settle(event)) this.#late(event);
+    if (event.type === 'addrError' && event.status === -ETIMEDOUT && this.#mayResolveAgain) return;
     this.events.tell(event);
   }
 
@@ -588,6 +611,12 @@ export class CmId extends CmVerbs {
     this.#attempt.fail(error);
     this.#requests.end(error);
     this.unref();
+  }
+
+  /** {@link close} on another thread, after a call on it that is still under way. */
+  override async closeAsync(options: CloseOptions = {}): Promise<void> {
+    await this.#attempt.idle;
+    await super.closeAsync(options);
   }
 
   protected override onClosed(): void {

@@ -48,6 +48,17 @@ describe('an address', () => {
     await expect(id.resolveAddr(addressB, 1)).rejects.toMatchObject({ code: 'ERR_RDMA_INVALID_STATE' });
   });
 
+  it('that was not asked for yet is found at once, whatever the deadline', async () => {
+    execFileSync('ip', ['neigh', 'flush', 'dev', netdevA]);
+    const id = channel().createId('tcp');
+    const seen: string[] = [];
+    id.events.on('event', ({ type }) => seen.push(type));
+    const began = performance.now();
+    await id.resolveAddr(addressB, 1, { source: addressA, timeoutMs: 20_000 });
+    expect(performance.now() - began).toBeLessThan(5000);
+    expect(seen).toEqual(['addrResolved']);
+  });
+
   it('that nobody answers for is given up in time', async () => {
     const id = channel().createId('tcp');
     const began = performance.now();
@@ -90,7 +101,7 @@ describe('a connect', () => {
       failing('ERR_RDMA_TIMEOUT', /connecting took longer than 300 ms/),
     );
     expect(client.state).toBe('failed');
-    client.close({ cascade: true });
+    await client.closeAsync({ cascade: true });
     const took = performance.now() - began;
     expect(took).toBeGreaterThan(250);
     expect(took).toBeLessThan(5000);
