@@ -78,3 +78,27 @@ export { Resource, type CloseOptions } from './verbs/resource.js';
 export { SendRing } from './ring/send-ring.js';
 export { ReceiveRing } from './ring/receive-ring.js';
 export { CompletionRing } from './ring/completion-ring.js';
+export {
+  AddressInfoFlag,
+  CmOption,
+  type CmEventType,
+  type CmOptionName,
+  type PortSpace,
+} from './cm/constants.js';
+export { createEventChannel, EventChannel } from './cm/event-channel.js';
+export { CmId, type CmIdState, type ResolveOptions } from './cm/id.js';
+export { type CmIdEvents, type CmEventMap } from './cm/id-events.js';
+export { type CmQueuePairOptions } from './cm/id-verbs.js';
+export { type CmConnectOptions } from './cm/connection-parameters.js';
+export { type CmWaitOptions } from './cm/attempt.js';
+export { type CmConnectionParameters, type CmDatagramParameters, type CmEvent } from './cm/events.js';
+export { ConnectionError } from './cm/errors.js';
+export { MulticastGroup } from './cm/multicast.js';
+export { connectionManagerDevices } from './cm/devices.js';
+export {
+  getAddressInfo,
+  type AddressInfo,
+  type AddressInfoHints,
+  type CmAddress,
+} from './cm/address-info.js';
+export { PRIVATE_DATA_LIMITS, type PrivateDataMessage, type PrivateDataOptions } from './cm/private-data.js';

@@ -3,6 +3,9 @@
 
 #include "addon_data.h"
 #include "address_handle.h"
+#include "cm_address_info.h"
+#include "cm_event_channel.h"
+#include "cm_id.h"
 #include "completion_channel.h"
 #include "completion_queue.h"
 #include "constants.h"
@@ -18,15 +21,16 @@ namespace node_rdma {
 
 namespace {
 
-// setCallbacks(errorFromErrno, errorFromCode, onLeak, onCompletionEvents, onAsyncEvents): once, right after
-// the addon is loaded.
+// setCallbacks(errorFromErrno, errorFromCode, onLeak, onCompletionEvents, onAsyncEvents, onCmEvents): once,
+// right after the addon is loaded.
 Napi::Value SetCallbacks(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
-  Napi::Function from_errno, from_code, on_leak, on_completion_events, on_async_events;
+  Napi::Function from_errno, from_code, on_leak, on_completion_events, on_async_events, on_cm_events;
   if (!arguments.Function(0, "errorFromErrno", &from_errno) ||
       !arguments.Function(1, "errorFromCode", &from_code) || !arguments.Function(2, "onLeak", &on_leak) ||
       !arguments.Function(3, "onCompletionEvents", &on_completion_events) ||
-      !arguments.Function(4, "onAsyncEvents", &on_async_events)) {
+      !arguments.Function(4, "onAsyncEvents", &on_async_events) ||
+      !arguments.Function(5, "onCmEvents", &on_cm_events)) {
     return {};
   }
   AddonData& addon = AddonData::Of(info.Env());
@@ -35,6 +39,7 @@ Napi::Value SetCallbacks(const Napi::CallbackInfo& info) {
   addon.on_leak = Napi::Persistent(on_leak);
   addon.on_completion_events = Napi::Persistent(on_completion_events);
   addon.on_async_events = Napi::Persistent(on_async_events);
+  addon.on_cm_events = Napi::Persistent(on_cm_events);
   return info.Env().Undefined();
 }
 
@@ -48,9 +53,15 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   QueuePairWrap::Define(env);
   SharedReceiveQueueWrap::Define(env);
   AddressHandleWrap::Define(env);
+  CmEventChannelWrap::Define(env);
+  CmIdWrap::Define(env);
   exports.Set("setCallbacks", Napi::Function::New<SetCallbacks>(env, "setCallbacks"));
   exports.Set("deviceList", Napi::Function::New<DeviceList>(env, "deviceList"));
   exports.Set("openDevice", Napi::Function::New<OpenDevice>(env, "openDevice"));
+  exports.Set("createEventChannel", Napi::Function::New<CreateEventChannel>(env, "createEventChannel"));
+  exports.Set("connectionManagerContexts",
+              Napi::Function::New<ConnectionManagerContexts>(env, "connectionManagerContexts"));
+  exports.Set("getAddressInfo", Napi::Function::New<GetAddressInfo>(env, "getAddressInfo"));
   exports.Set("udpSourcePort", Napi::Function::New<UdpSourcePort>(env, "udpSourcePort"));
   exports.Set("headerConstants", Napi::Function::New<HeaderConstants>(env, "headerConstants"));
   return exports;

@@ -62,7 +62,7 @@ void AddonData::ThrowCode(Napi::Env env, const char* code, const std::string& me
 void AddonData::Reap(Napi::Env env, std::shared_ptr<Resource> resource, const char* kind) {
   if (ended_ || resource->closed()) return;
   Napi::HandleScope scope(env);
-  on_leak.Call({Napi::String::New(env, kind)});
+  if (!resource->borrowed()) on_leak.Call({Napi::String::New(env, kind)});
   if (env.IsExceptionPending()) env.GetAndClearPendingException();
   resource->OnClosing();
   if (resource->in_use()) {
@@ -122,6 +122,12 @@ void AddonData::TellAsyncEvents(uint64_t context, const std::vector<AsyncEvent>&
     napi_set_element(env_, list, i++, Napi::Number::New(env_, event.subject));
   }
   Call(on_async_events, {Napi::Number::New(env_, static_cast<double>(context)), list});
+}
+
+void AddonData::TellCmEvents(uint64_t channel, Napi::Array events, int error) {
+  if (ended_) return;
+  Call(on_cm_events,
+       {Napi::Number::New(env_, static_cast<double>(channel)), events, Napi::Number::New(env_, error)});
 }
 
 void AddonData::Call(const Napi::FunctionReference& function, std::initializer_list<napi_value> arguments) {

@@ -6,7 +6,9 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -32,6 +34,8 @@ enum class Kind : size_t {
   kSharedReceiveQueue,
   kAddressHandle,
   kCompletionChannel,
+  kCmEventChannel,
+  kCmId,
   kCount
 };
 
@@ -58,6 +62,7 @@ class AddonData {
   bool ended() const { return ended_; }
 
   uv_loop_t* loop() const { return loop_; }
+  Napi::Env env() const { return env_; }
 
   // The environment ends only after the last handle on its loop has been closed.
   void LoopHandleOpened() { ++loop_handles_; }
@@ -66,6 +71,7 @@ class AddonData {
   // Call JavaScript from the loop, unless the environment ends.
   void TellCompletionEvents(const std::set<uint64_t>& serials, int error);
   void TellAsyncEvents(uint64_t context, const std::vector<AsyncEvent>& events);
+  void TellCmEvents(uint64_t channel, Napi::Array events, int error);
 
   // Never given twice, so that what is late names nothing else.
   uint64_t NextSerial() { return next_serial_++; }
@@ -77,6 +83,12 @@ class AddonData {
   Napi::FunctionReference on_leak;               // (kind) => void
   Napi::FunctionReference on_completion_events;  // (serials of completion queues, errno) => void
   Napi::FunctionReference on_async_events;       // (serial of the context, [type, subject, ...]) => void
+  Napi::FunctionReference on_cm_events;          // (serial of the channel, events, errno) => void
+
+  // Contexts that the connection manager has opened, and their JavaScript sides.
+  std::map<ibv_context*, Napi::ObjectReference> cm_contexts;
+  // Held where an identifier of the connection manager may look at its queue pair, or loses it.
+  std::mutex cm_mutex;
 
   SlotTable<MemoryRegion, 24> regions;
   SlotTable<AddressHandle, 24> address_handles;

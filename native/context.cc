@@ -2,8 +2,11 @@
 
 #include <endian.h>
 #include <net/if.h>
+#include <rdma/rdma_cma.h>
 
 #include <cstring>
+#include <mutex>
+#include <set>
 #include <vector>
 
 #include "async_events.h"
@@ -42,6 +45,31 @@ Napi::Value Raw(Napi::Env env, const union ibv_gid& gid) {
 // for gigabytes.
 constexpr size_t kMostGids = 1 << 16;
 
+// The connection manager opens a device once for the process. Of all environments that borrow its context,
+// one reads its asynchronous events: a second reader would take them from the first.
+class EventReaders {
+ public:
+  static EventReaders& Of() {
+    static EventReaders readers;
+    return readers;
+  }
+
+  // False where another one reads them.
+  bool Take(ibv_context* context) {
+    std::lock_guard lock(mutex_);
+    return taken_.insert(context).second;
+  }
+
+  void Release(ibv_context* context) {
+    std::lock_guard lock(mutex_);
+    taken_.erase(context);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<ibv_context*> taken_;
+};
+
 }  // namespace
 
 std::shared_ptr<Context> Context::Open(AddonData& addon, const std::string& name, int* error) {
@@ -60,13 +88,32 @@ std::shared_ptr<Context> Context::Open(AddonData& addon, const std::string& name
   return nullptr;
 }
 
+std::shared_ptr<Context> Context::Borrow(AddonData& addon, ibv_context* verbs, int* error) {
+  errno = 0;
+  int count = 0;
+  ibv_context** devices = rdma_get_devices(&count);
+  if ((*error = ErrorOfPointer(devices))) return nullptr;
+  std::shared_ptr<Context> context(new Context(addon, verbs));
+  context->borrowed_ = true;
+  context->devices_ = devices;
+  context->reads_events_ = EventReaders::Of().Take(verbs);
+  if ((*error = context->Watch())) return nullptr;
+  return context;
+}
+
 int Context::Destroy() {
+  if (borrowed_) {
+    if (reads_events_) EventReaders::Of().Release(verbs_);
+    rdma_free_devices(devices_);
+    return 0;
+  }
   errno = 0;
   return ErrorOfMinusOne(ibv_close_device(verbs_));
 }
 
 int Context::Watch() {
   int error = 0;
+  if (!reads_events_) return 0;
   watcher_ = DescriptorWatcher::Start(addon_, verbs_->async_fd, *this, &error);
   if (watcher_ && ref_) watcher_->Ref();
   return error;
@@ -110,6 +157,43 @@ Napi::Object ContextWrap::New(Napi::Env env, const std::shared_ptr<Context>& con
   object.Set("serial", Napi::Number::New(env, static_cast<double>(context->serial())));
   object.Set("device", DescribeDevice(env, context->verbs()->device));
   return object;
+}
+
+Napi::Value ContextWrap::OfConnectionManager(Napi::Env env, ibv_context* verbs) {
+  AddonData& addon = AddonData::Of(env);
+  Napi::ObjectReference& known = addon.cm_contexts[verbs];
+  if (!known.IsEmpty()) {
+    Napi::Object object = known.Value();
+    if (!object.IsEmpty() && !Unwrap(object)->native()->closed()) return object;
+  }
+  int error = 0;
+  auto context = Context::Borrow(addon, verbs, &error);
+  if (!context) {
+    addon.ThrowErrno(env, "rdma_get_devices", error);
+    return {};
+  }
+  Napi::Object object = New(env, context);
+  if (env.IsExceptionPending()) return {};
+  object.Set("name", ibv_get_device_name(verbs->device));
+  known = Napi::Weak(object);
+  return object;
+}
+
+Napi::Value ConnectionManagerContexts(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  int count = 0;
+  errno = 0;
+  ibv_context** devices = rdma_get_devices(&count);
+  if (int error = ErrorOfPointer(devices)) {
+    AddonData::Of(env).ThrowErrno(env, "rdma_get_devices", error);
+    return {};
+  }
+  Napi::Array list = Napi::Array::New(env);
+  for (int i = 0; i < count && !env.IsExceptionPending(); ++i) {
+    list.Set(list.Length(), ContextWrap::OfConnectionManager(env, devices[i]));
+  }
+  rdma_free_devices(devices);
+  return list;
 }
 
 Napi::Value DeviceList(const Napi::CallbackInfo& info) {

@@ -25,6 +25,12 @@ class Context final : public Resource, private DescriptorWatcher::Reader {
     Close();
   }
 
+  // The one that the connection manager has opened, for the whole process: only identifiers of it, and what
+  // is made on it, work together. Its asynchronous events go to the environment that uses it first.
+  static std::shared_ptr<Context> Borrow(AddonData& addon, ibv_context* verbs, int* error);
+
+  bool borrowed() const override { return borrowed_; }
+
   ibv_context* verbs() const { return verbs_; }
   // By which JavaScript finds who hears of its events.
   uint64_t serial() const { return serial_; }
@@ -53,6 +59,9 @@ class Context final : public Resource, private DescriptorWatcher::Reader {
   uint64_t serial_;
   bool ref_ = false;
   bool failed_ = false;  // no more events come
+  bool reads_events_ = true;
+  bool borrowed_ = false;
+  ibv_context** devices_ = nullptr;  // while this list lives, the device of a borrowed context stays open
   std::unique_ptr<DescriptorWatcher> watcher_;
 };
 
@@ -65,6 +74,8 @@ class ContextWrap final : public Wrap<ContextWrap, Context> {
 
   static void Define(Napi::Env env);
   static Napi::Object New(Napi::Env env, const std::shared_ptr<Context>& context);
+  // The JavaScript side of a context of the connection manager: always the same one, while it is open.
+  static Napi::Value OfConnectionManager(Napi::Env env, ibv_context* verbs);
   using Wrap::Wrap;
 
  private:
@@ -80,5 +91,7 @@ class ContextWrap final : public Wrap<ContextWrap, Context> {
 // openDevice(name) and deviceList(), functions of the addon.
 Napi::Value OpenDevice(const Napi::CallbackInfo& info);
 Napi::Value DeviceList(const Napi::CallbackInfo& info);
+// connectionManagerContexts(): rdma_get_devices.
+Napi::Value ConnectionManagerContexts(const Napi::CallbackInfo& info);
 
 }  // namespace node_rdma

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 #include "address_handle.h"
+#include "cm_id.h"
 #include "queue_pair_attributes.h"
 #include "util/arguments.h"
 #include "util/promise_worker.h"
@@ -42,15 +44,19 @@ bool MaySend(ibv_qp_type type, uint8_t opcode) {
   }
 }
 
+std::vector<std::shared_ptr<Resource>> ParentsIn(const QueuePair::Parts& parts) {
+  std::vector<std::shared_ptr<Resource>> parents = {parts.domain, parts.send_cq, parts.receive_cq};
+  if (parts.srq) parents.push_back(parts.srq);
+  if (parts.cm_id) parents.push_back(parts.cm_id);
+  return parents;
+}
+
 constexpr uint8_t kSendFlags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
 
 }  // namespace
 
 QueuePair::QueuePair(AddonData& addon, Parts parts, ibv_qp* verbs, const ibv_qp_cap& cap)
-    : Resource(addon.registry, parts.srq ? std::vector<std::shared_ptr<Resource>>{parts.domain, parts.send_cq,
-                                                                                  parts.receive_cq, parts.srq}
-                                         : std::vector<std::shared_ptr<Resource>>{parts.domain, parts.send_cq,
-                                                                                  parts.receive_cq}),
+    : Resource(addon.registry, ParentsIn(parts)),
       addon_(addon),
       parts_(std::move(parts)),
       verbs_(verbs),
@@ -62,13 +68,25 @@ std::shared_ptr<QueuePair> QueuePair::Create(AddonData& addon, Parts parts, ibv_
   init->recv_cq = parts.receive_cq->verbs();
   init->srq = parts.srq ? parts.srq->verbs() : nullptr;
   errno = 0;
-  ibv_qp* verbs = ibv_create_qp(parts.domain->verbs(), init);
+  ibv_qp* verbs = nullptr;
+  if (parts.cm_id) {
+    rdma_cm_id* id = parts.cm_id->cm();
+    if ((*error = ErrorOfMinusOne(rdma_create_qp(id, parts.domain->verbs(), init)))) return nullptr;
+    verbs = id->qp;
+  } else {
+    verbs = ibv_create_qp(parts.domain->verbs(), init);
+  }
   if ((*error = ErrorOfPointer(verbs))) return nullptr;
   std::shared_ptr<QueuePair> queue_pair(new QueuePair(addon, std::move(parts), verbs, init->cap));
   if ((*error = queue_pair->Prepare(most_descriptors))) {
     queue_pair->Close();
     queue_pair->OnClosed();
     return nullptr;
+  }
+  if (const auto& cm_id = queue_pair->parts_.cm_id) {
+    // It is in INIT by now, or for datagrams in RTS.
+    queue_pair->NoteQueried();
+    cm_id->SetQueuePair(queue_pair);
   }
   return queue_pair;
 }
@@ -104,7 +122,24 @@ int QueuePair::Destroy() {
   ibv_qp_attr error_state = {};
   error_state.qp_state = IBV_QPS_ERR;
   ibv_modify_qp(verbs_, &error_state, IBV_QP_STATE);
-  return ErrorOfResult(ibv_destroy_qp(verbs_));
+  return parts_.cm_id ? DestroyOfConnectionManager() : ErrorOfResult(ibv_destroy_qp(verbs_));
+}
+
+// As rdma_destroy_qp, which would not tell of a failure; and the identifier forgets its queue pair before
+// that is gone, since events that come meanwhile would use it.
+int QueuePair::DestroyOfConnectionManager() {
+  rdma_cm_id* id = parts_.cm_id->cm();
+  parts_.cm_id->LeaveGroups();
+  {
+    std::lock_guard lock(addon_.cm_mutex);
+    id->qp = nullptr;
+  }
+  const int error = ErrorOfResult(ibv_destroy_qp(verbs_));
+  if (error != 0) {
+    std::lock_guard lock(addon_.cm_mutex);
+    id->qp = verbs_;
+  }
+  return error;
 }
 
 void QueuePair::OnClosed() {
@@ -260,6 +295,13 @@ void QueuePair::NoteModified(const ibv_qp_attr& attributes, int mask) {
   }
 }
 
+void QueuePair::NoteQueried() {
+  ibv_qp_attr attributes = {};
+  ibv_qp_init_attr init = {};
+  if (Query(&attributes, &init) != 0) return;
+  NoteModified(attributes, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
 void QueuePair::NoteFailure(bool of_send) {
   if (type() != IBV_QPT_UD) {
     state_ = IBV_QPS_ERR;
@@ -380,7 +422,8 @@ Napi::Value QueuePairWrap::State(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), native()->state());
 }
 
-Napi::Value CreateQueuePair(const Napi::CallbackInfo& info, std::shared_ptr<ProtectionDomain> domain) {
+Napi::Value CreateQueuePair(const Napi::CallbackInfo& info, std::shared_ptr<ProtectionDomain> domain,
+                            size_t first, std::shared_ptr<CmId> cm_id) {
   Napi::Env env = info.Env();
   AddonData& addon = AddonData::Of(env);
   Arguments arguments(info);
@@ -389,25 +432,32 @@ Napi::Value CreateQueuePair(const Napi::CallbackInfo& info, std::shared_ptr<Prot
   bool signal_all;
   QueuePair::Parts parts;
   parts.domain = std::move(domain);
-  if (!arguments.Uint32(0, "type", &type)) return {};
-  if (!(parts.send_cq = CompletionQueueWrap::From(info, 1, "sendCq"))) return {};
-  if (!(parts.receive_cq = CompletionQueueWrap::From(info, 2, "recvCq"))) return {};
-  if (!info[3].IsUndefined() && !(parts.srq = SharedReceiveQueueWrap::From(info, 3, "srq"))) return {};
-  if (!arguments.Uint32Array(4, "cap", 5, &cap) || !arguments.Boolean(5, "sqSigAll", &signal_all) ||
-      !arguments.Uint32(6, "descriptors", &descriptors)) {
+  parts.cm_id = std::move(cm_id);
+  const char* syscall = parts.cm_id ? "rdma_create_qp" : "ibv_create_qp";
+  if (!arguments.Uint32(first, "type", &type)) return {};
+  if (!(parts.send_cq = CompletionQueueWrap::From(info, first + 1, "sendCq"))) return {};
+  if (!(parts.receive_cq = CompletionQueueWrap::From(info, first + 2, "recvCq"))) return {};
+  if (!info[first + 3].IsUndefined() && !(parts.srq = SharedReceiveQueueWrap::From(info, first + 3, "srq"))) {
+    return {};
+  }
+  if (!arguments.Uint32Array(first + 4, "cap", 5, &cap) ||
+      !arguments.Boolean(first + 5, "sqSigAll", &signal_all) ||
+      !arguments.Uint32(first + 6, "descriptors", &descriptors)) {
     return {};
   }
   if (type != IBV_QPT_RC && type != IBV_QPT_UC && type != IBV_QPT_UD) {
-    addon.ThrowErrno(env, "ibv_create_qp", EOPNOTSUPP);
+    addon.ThrowErrno(env, syscall, EOPNOTSUPP);
     return {};
   }
   // The library takes an object of another device by its number alone, and then uses a stranger of its own.
   const ibv_context* context = parts.domain->verbs()->context;
   if (parts.send_cq->verbs()->context != context || parts.receive_cq->verbs()->context != context ||
-      (parts.srq && parts.srq->verbs()->context != context)) {
-    addon.ThrowCode(
-        env, "ERR_RDMA_FOREIGN_OBJECT",
-        "a completion queue or shared receive queue belongs to another context than the protection domain");
+      (parts.srq && parts.srq->verbs()->context != context) ||
+      (parts.cm_id && parts.cm_id->cm()->verbs != context)) {
+    addon.ThrowCode(env, "ERR_RDMA_FOREIGN_OBJECT",
+                    "a completion queue, shared receive queue or identifier belongs to another context than "
+                    "the protection "
+                    "domain");
     return {};
   }
   ibv_qp_init_attr init = {};
@@ -425,7 +475,7 @@ Napi::Value CreateQueuePair(const Napi::CallbackInfo& info, std::shared_ptr<Prot
     return {};
   }
   if (!queue_pair) {
-    addon.ThrowErrno(env, "ibv_create_qp", error);
+    addon.ThrowErrno(env, syscall, error);
     return {};
   }
   return QueuePairWrap::New(env, queue_pair);

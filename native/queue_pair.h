@@ -19,6 +19,8 @@
 
 namespace node_rdma {
 
+class CmId;
+
 // struct ibv_qp, with the memory in which JavaScript writes descriptors.
 class QueuePair final : public Resource {
  public:
@@ -29,6 +31,7 @@ class QueuePair final : public Resource {
     std::shared_ptr<CompletionQueue> send_cq;
     std::shared_ptr<CompletionQueue> receive_cq;
     std::shared_ptr<SharedReceiveQueue> srq;  // or none
+    std::shared_ptr<CmId> cm_id;              // whose queue pair it is, or none
   };
 
   static std::shared_ptr<QueuePair> Create(AddonData& addon, Parts parts, ibv_qp_init_attr* init,
@@ -46,6 +49,8 @@ class QueuePair final : public Resource {
 
   void NoteModified(const ibv_qp_attr& attributes, int mask);
   void NoteState(ibv_qp_state state) { state_ = state; }
+  // Notes what the device has, where something else has modified it.
+  void NoteQueried();
   // A completion has failed: a connected queue pair is in the error state now, one for datagrams only its
   // send queue.
   void NoteFailure(bool of_send);
@@ -73,6 +78,7 @@ class QueuePair final : public Resource {
 
   // Lays the queues out and takes the memory; 0 or a positive errno.
   int Prepare(uint32_t most_descriptors);
+  int DestroyOfConnectionManager();
 
   // Both return false with `problem` set when the descriptor asks for what must not be.
   bool TranslateSend(const SendDescriptor& descriptor, uint32_t place, uint32_t ahead, ibv_send_wr* request,
@@ -112,7 +118,9 @@ class QueuePairWrap final : public Wrap<QueuePairWrap, QueuePair> {
 };
 
 // pd.createQp(type, sendCq, recvCq, srq, [maxSendWr, maxRecvWr, maxSendSge, maxRecvSge, maxInlineData],
-// sqSigAll, descriptors)
-Napi::Value CreateQueuePair(const Napi::CallbackInfo& info, std::shared_ptr<ProtectionDomain> domain);
+// sqSigAll, descriptors). The arguments begin at `first`; the connection manager makes the queue pair where
+// it is to be that of one of its identifiers.
+Napi::Value CreateQueuePair(const Napi::CallbackInfo& info, std::shared_ptr<ProtectionDomain> domain,
+                            size_t first = 0, std::shared_ptr<CmId> cm_id = nullptr);
 
 }  // namespace node_rdma

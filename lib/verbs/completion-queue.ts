@@ -46,8 +46,13 @@ export class CompletionQueue extends Resource {
   readonly #waiter: CompletionWaiter;
 
   /** @internal */
-  constructor(native: NativeCompletionQueue, context: Context, channel?: CompletionChannel | null) {
-    super(native, channel ? [context, channel] : [context]);
+  constructor(
+    native: NativeCompletionQueue,
+    context: Context,
+    channel?: CompletionChannel | null,
+    owner?: Resource,
+  ) {
+    super(native, [context, ...(channel ? [channel] : []), ...(owner === undefined ? [] : [owner])]);
     this.native = native;
     this.context = context;
     this.#waiter = new CompletionWaiter(this, native, channel !== null);

@@ -112,9 +112,15 @@ export class Context extends Resource {
 
   /** Makes a protection domain. `ibv_alloc_pd` */
   allocPd(): ProtectionDomain {
+    return this.allocPdFor(undefined);
+  }
+
+  /** @internal A protection domain that is closed with `owner`. */
+  allocPdFor(owner: Resource | undefined): ProtectionDomain {
     return new ProtectionDomain(
       explaining(this.#subject(), noAdvice, () => this.#native.allocPd()),
       this,
+      owner,
     );
   }
 
@@ -128,6 +134,11 @@ export class Context extends Resource {
    * `ERR_RDMA_FOREIGN_OBJECT` for a channel of another context, `ENOMEM` with the memlock limit
    */
   createCq(options: CompletionQueueOptions = {}): CompletionQueue {
+    return this.createCqFor(undefined, options);
+  }
+
+  /** @internal A completion queue that is closed with `owner`. */
+  createCqFor(owner: Resource | undefined, options: CompletionQueueOptions): CompletionQueue {
     checkOptions('options', options);
     const attributes = this.queryDevice();
     const { cqe = 256, compVector = 0 } = options;
@@ -140,6 +151,7 @@ export class Context extends Resource {
       explaining(this.#subject(), advice, () => this.#native.createCq(cqe, compVector, channel)),
       this,
       options.channel,
+      owner,
     );
   }
 

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { RdmaError } from './errors.js';
 import { reportLeak } from './leaks.js';
-import { asyncEventRoutes, completionRoutes } from './routes.js';
+import { asyncEventRoutes, cmChannelRoutes, cmIdRoutes, completionRoutes } from './routes.js';
 
 /** What every native object of the addon can do. */
 export interface NativeResource {
@@ -261,6 +261,111 @@ export interface NativeAddressHandle extends NativeResource {
   readonly workRequests: number;
 }
 
+/** An address of IP with a port in host order. */
+export interface NativeSocketAddress {
+  family: 'IPv4' | 'IPv6';
+  address: string;
+  port: number;
+}
+
+/** A context that the connection manager has opened. */
+export interface NativeCmContext extends NativeContext {
+  readonly name: string;
+}
+
+export interface NativeEventChannel extends NativeResource {
+  readonly serial: number;
+  readonly fd: number;
+  createId(portSpace: number): NativeCmId;
+  /** Counted: from the first until the last of them is undone, the process lives on. */
+  ref(): void;
+  unref(): void;
+}
+
+export interface NativeCmEvent {
+  type: number;
+  /** 0, a negative errno, or the reason of a rejection. */
+  status: number;
+  /** Serial of the identifier; of the listener for a request. */
+  id: number;
+  request?: NativeCmId;
+  remoteQpn: number;
+  privateData: Buffer;
+  /** Of datagrams, as are the next two: the words of an address vector. */
+  address?: Uint32Array;
+  remoteQkey?: number;
+  /** Serial of the join. */
+  multicast?: number;
+  /** Of connections, as are the rest. */
+  responderResources?: number;
+  initiatorDepth?: number;
+  flowControl?: boolean;
+  retryCount?: number;
+  rnrRetryCount?: number;
+  srq?: boolean;
+}
+
+export interface NativeCmId extends NativeResource {
+  readonly serial: number;
+  readonly portSpace: number;
+  readonly qpType: number;
+  bindAddr(host: string, port: number): void;
+  resolveAddr(
+    timeoutMs: number,
+    host: string,
+    port: number,
+    sourceHost: string | undefined,
+    sourcePort: number,
+  ): void;
+  resolveRoute(timeoutMs: number): Promise<void>;
+  createQp(
+    pd: NativeProtectionDomain,
+    type: number,
+    sendCq: NativeCompletionQueue,
+    recvCq: NativeCompletionQueue,
+    srq: NativeSharedReceiveQueue | undefined,
+    cap: Uint32Array,
+    sqSigAll: boolean,
+    descriptors: number,
+  ): NativeQueuePair;
+  connect(parameters: Uint32Array, privateData: Uint8Array | undefined): Promise<void>;
+  establish(): Promise<void>;
+  listen(backlog: number): void;
+  accept(parameters: Uint32Array, privateData: Uint8Array | undefined): Promise<void>;
+  reject(privateData: Uint8Array | undefined, ece: boolean): void;
+  disconnect(): void;
+  notify(event: number): void;
+  /** The mask, then the words of the attributes. */
+  initQpAttr(state: number): Uint32Array;
+  setOption(level: number, name: number, value: Uint8Array): void;
+  setLocalEce(vendorId: number, options: number): void;
+  getRemoteEce(): { vendorId: number; options: number };
+  migrate(channel: NativeEventChannel): void;
+  joinMulticast(host: string, port: number, sendOnly: boolean): number;
+  leaveMulticast(host: string, port: number): void;
+  route(): {
+    local?: NativeSocketAddress;
+    peer?: NativeSocketAddress;
+    portNum: number;
+    sgid: Uint8Array;
+    dgid: Uint8Array;
+    pkey: number;
+  };
+  context(): NativeCmContext | undefined;
+}
+
+export interface NativeAddressInfo {
+  flags: number;
+  qpType: number;
+  portSpace: number;
+  source?: NativeSocketAddress;
+  destination?: NativeSocketAddress;
+  sourceName?: string;
+  destinationName?: string;
+  route?: Uint8Array;
+  connect?: Uint8Array;
+}
+
 export interface NativeAddon {
   setCallbacks(
     errorFromErrno: (syscall: string, errno: number) => Error,
@@ -268,9 +373,23 @@ export interface NativeAddon {
     onLeak: (kind: string) => void,
     onCompletionEvents: (queues: number[], errno: number) => void,
     onAsyncEvents: (context: number, events: number[]) => void,
+    onCmEvents: (channel: number, events: NativeCmEvent[], errno: number) => void,
   ): void;
   deviceList(): NativeDevice[];
   openDevice(name: string): NativeContext;
+  createEventChannel(): NativeEventChannel;
+  /** Of every device that the connection manager knows. Always the same object for a context that is open. */
+  connectionManagerContexts(): NativeCmContext[];
+  getAddressInfo(
+    node: string | undefined,
+    service: string | undefined,
+    flags: number,
+    family: number,
+    portSpace: number,
+    qpType: number,
+    source: string | undefined,
+    sourcePort: number,
+  ): Promise<NativeAddressInfo[]>;
   udpSourcePort(flowLabel: number): number;
   /** Numbers and offsets as the installed headers have them, for the tests. */
   headerConstants(): Record<string, Record<string, number>>;
@@ -308,6 +427,15 @@ function load(): NativeAddon {
         for (const serial of queues) completionRoutes.get(serial)?.notified(errno);
       },
       (context, events) => asyncEventRoutes.get(context)?.receive(events),
+      (channel, events, errno) => {
+        for (const event of events) {
+          const id = cmIdRoutes.get(event.id);
+          if (id) id.receive(event);
+          // Nobody is left to take it: destroying it tells the peer so.
+          else event.request?.close();
+        }
+        if (errno !== 0) cmChannelRoutes.get(channel)?.fail(errno);
+      },
     );
     return loaded;
   } catch (cause) {

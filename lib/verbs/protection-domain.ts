@@ -28,11 +28,16 @@ export class ProtectionDomain extends Resource {
   readonly context: Context;
   readonly #native: NativeProtectionDomain;
 
-  /** @internal */
-  constructor(native: NativeProtectionDomain, context: Context) {
-    super(native, [context]);
+  /** @internal `owner`: what it is closed with, besides the context. */
+  constructor(native: NativeProtectionDomain, context: Context, owner?: Resource) {
+    super(native, owner === undefined ? [context] : [context, owner]);
     this.#native = native;
     this.context = context;
+  }
+
+  /** @internal */
+  get native(): NativeProtectionDomain {
+    return this.#native;
   }
 
   get label(): string {

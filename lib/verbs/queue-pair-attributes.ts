@@ -220,6 +220,26 @@ export function packAddress(words: Uint32Array, at: number, name: string, vector
   }
 }
 
+/** Those of the attributes that a mask names, as {@link packAttributes} takes them; words of {@link unpackAttributes}. */
+export function maskedAttributes(words: Uint32Array, mask: number): QueuePairAttributes {
+  const all = unpackAttributes(words);
+  const masked: Record<string, unknown> = {};
+  const named: [keyof QueuePairAttributes, number][] = [
+    ...Object.entries(numbers).map(
+      ([name, field]) => [name, field.mask] as [keyof QueuePairAttributes, number],
+    ),
+    ['qpState', M.STATE],
+    ['curQpState', M.CUR_STATE],
+    ['pathMtu', M.PATH_MTU],
+    ['pathMigState', M.PATH_MIG_STATE],
+    ['enSqdAsyncNotify', M.EN_SQD_ASYNC_NOTIFY],
+    ['ahAttr', M.AV],
+    ['altAhAttr', M.ALT_PATH],
+  ];
+  for (const [name, bit] of named) if ((mask & bit) !== 0) masked[name] = all[name];
+  return masked;
+}
+
 /** What the addon's words say. */
 export function unpackAttributes(words: Uint32Array): QueuePairState {
   const get = (word: QpAttributeWord) => words[place(word)]!;

@@ -200,8 +200,15 @@ export class QueuePair extends Resource {
     recvCq: CompletionQueue,
     srq: SharedReceiveQueue | undefined,
     type: QpType,
+    owner?: Resource,
   ) {
-    super(native, [pd, sendCq, recvCq, ...(srq === undefined ? [] : [srq])]);
+    super(native, [
+      pd,
+      sendCq,
+      recvCq,
+      ...(srq === undefined ? [] : [srq]),
+      ...(owner === undefined ? [] : [owner]),
+    ]);
     this.#native = native;
     this.pd = pd;
     this.type = type;

@@ -19,7 +19,7 @@ let created = 0;
 export abstract class Resource {
   readonly #id = ++created;
   readonly #native: NativeResource;
-  readonly #parents: readonly Resource[];
+  #parents: readonly Resource[];
   readonly #children = new Map<number, Resource>();
 
   /** @internal */
@@ -90,6 +90,13 @@ export abstract class Resource {
   /** @internal Whether an asynchronous event about that kind of object, with that number, is about this one. */
   isSubject(_kind: string, _number: number): boolean {
     return false;
+  }
+
+  /** The object hangs on `to` from now on, where it hung on `from`. */
+  protected replaceParent(from: Resource, to: Resource): void {
+    from.#children.delete(this.#id);
+    to.#children.set(this.#id, this);
+    this.#parents = this.#parents.map((parent) => (parent === from ? to : parent));
   }
 
   /** Outstanding work requests that need the object. */

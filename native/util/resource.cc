@@ -1,6 +1,7 @@
 #include "util/resource.h"
 
 #include <cerrno>
+#include <utility>
 
 namespace node_rdma {
 
@@ -34,6 +35,17 @@ Resource::Resource(std::shared_ptr<Registry> registry, std::vector<std::shared_p
 // Every final class closes itself in its own destructor, where Destroy() can still be reached; here only what
 // that failed to destroy is left, and its parents must go on believing that it lives.
 Resource::~Resource() { registry_->Remove(id_); }
+
+void Resource::ReplaceParent(const std::shared_ptr<Resource>& from, std::shared_ptr<Resource> to) {
+  std::lock_guard lock(close_mutex_);
+  for (auto& parent : parents_) {
+    if (parent != from) continue;
+    ++to->children_;
+    --from->children_;
+    parent = std::move(to);
+    return;
+  }
+}
 
 int Resource::Close() {
   std::lock_guard lock(close_mutex_);

@@ -58,6 +58,9 @@ class Resource : public std::enable_shared_from_this<Resource> {
   // thread.
   int closing = 0;
 
+  // True for what the library keeps anyway, so that forgetting to close it leaks nothing.
+  virtual bool borrowed() const { return false; }
+
   // True for what makes the device touch memory: at the end of an environment these go first.
   virtual bool drives_dma() const { return false; }
 
@@ -80,6 +83,9 @@ class Resource : public std::enable_shared_from_this<Resource> {
  protected:
   // Calls the verbs function that destroys the object; returns 0 or a positive errno.
   virtual int Destroy() = 0;
+
+  // The object hangs on `to` from now on, where it hung on `from`. On the JavaScript thread.
+  void ReplaceParent(const std::shared_ptr<Resource>& from, std::shared_ptr<Resource> to);
 
  private:
   std::shared_ptr<Registry> registry_;

@@ -2,7 +2,7 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-const program = (name: string) => fileURLToPath(new URL(`programs/${name}.mjs`, import.meta.url));
+export const programFile = (name: string) => fileURLToPath(new URL(`programs/${name}.mjs`, import.meta.url));
 
 export interface End {
   status: number | null;
@@ -16,7 +16,7 @@ export function run(name: string, args: string[] = [], flags: string[] = []): Pr
   return new Promise((resolve) => {
     const child = execFile(
       process.execPath,
-      [...flags, program(name), ...args],
+      [...flags, programFile(name), ...args],
       { timeout: 150_000, killSignal: 'SIGKILL' },
       (_error, stdout, stderr) =>
         resolve({ status: child.exitCode, signal: child.signalCode, stdout, stderr }),
@@ -30,4 +30,11 @@ export function resources(whose: 'others' | 'own' = 'others'): string[] {
   return kinds
     .flatMap((kind) => execFileSync('rdma', ['resource', 'show', kind], { encoding: 'utf8' }).split('\n'))
     .filter((line) => /\bpid \d+/.test(line) && line.includes(` pid ${process.pid} `) === (whose === 'own'));
+}
+
+/** Identifiers of the connection manager of processes that the kernel still has. */
+export function identifiers(): string[] {
+  return execFileSync('rdma', ['resource', 'show', 'cm_id'], { encoding: 'utf8' })
+    .split('\n')
+    .filter((line) => /\bpid \d+/.test(line) && !line.includes(` pid ${process.pid} `));
 }

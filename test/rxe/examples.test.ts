@@ -15,3 +15,11 @@ it('the README shows the example as it is', () => {
   const readme = readFileSync(`${root}/README.md`, 'utf8');
   expect(readme).toContain('```js\n' + readFileSync(example, 'utf8') + '```\n');
 });
+
+it('the example of the connection manager connects', () => {
+  const output = execFileSync(process.execPath, [`${root}/examples/connect.mjs`], {
+    encoding: 'utf8',
+    timeout: 100_000,
+  });
+  expect(output).toBe('asked: may I?\naccepted: welcome\nreceived: Hello over rdma_cm\n');
+});

@@ -1,5 +1,5 @@
 // Programs that run beside a test: started, awaited, and ended with the test at the latest.
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
@@ -62,14 +62,28 @@ export function startWorker(file: string, args: readonly (string | number)[]): P
  *
  * @throws Error with its output when it ends first, or when it does not listen in time
  */
-export async function listening(program: Program, port: number, timeoutMs = 30_000): Promise<void> {
+export function listening(program: Program, port: number, timeoutMs = 30_000): Promise<void> {
+  return until(program, () => isListening(port), timeoutMs);
+}
+
+/** {@link listening} on a port of the connection manager. */
+export function listeningOnCm(program: Program, port: number, timeoutMs = 30_000): Promise<void> {
+  const listens = new RegExp(` state LISTEN .* src-addr \\S*:${port} `, 'm');
+  return until(
+    program,
+    () => listens.test(execFileSync('rdma', ['resource', 'show', 'cm_id'], { encoding: 'utf8' })),
+    timeoutMs,
+  );
+}
+
+async function until(program: Program, listens: () => boolean, timeoutMs: number): Promise<void> {
   let ended: Ended | undefined;
   program.ended.then(
     (how) => (ended = how),
     () => undefined,
   );
   const deadline = Date.now() + timeoutMs;
-  while (!isListening(port)) {
+  while (!listens()) {
     if (ended) throw new Error(`${program.command} ended: ${JSON.stringify(ended)}`);
     if (Date.now() > deadline) throw new Error(`${program.command} does not listen after ${timeoutMs} ms`);
     await Promise.race([setTimeout(20), program.ended.then(() => undefined)]);

@@ -115,8 +115,8 @@ describe('native calls with wrong arguments', () => {
   });
 
   it('setCallbacks takes functions only', () => {
-    expect(() => addon.setCallbacks(1 as never, 2 as never, 3 as never, 4 as never, 5 as never)).toThrow(
-      TypeError,
-    );
+    expect(() =>
+      addon.setCallbacks(1 as never, 2 as never, 3 as never, 4 as never, 5 as never, 6 as never),
+    ).toThrow(TypeError);
   });
 });

@@ -1,0 +1,50 @@
+// What identifiers of the connection manager do to the life of a process, and the end of a process to its peer.
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { identifiers, programFile, resources, run } from './run.js';
+
+async function succeeds(way: string, stdout: string | RegExp, status = 0, flags: string[] = []) {
+  const end = await run('cm', [way], flags);
+  expect(end, end.stderr).toMatchObject({
+    status,
+    signal: null,
+    stdout: typeof stdout === 'string' ? stdout : (expect.stringMatching(stdout) as string),
+  });
+  expect(resources()).toEqual([]);
+  expect(identifiers()).toEqual([]);
+}
+
+describe('a process', () => {
+  it('ends although it is connected and listens to events', () => succeeds('idle', 'connected\n'));
+
+  it('ends although it listens, where it says so', () => succeeds('unref', 'listening\n'));
+
+  it('exits while it waits for the end of a connection', () => succeeds('exit', 'waiting\n'));
+
+  it('exits while it connects', () => succeeds('exitConnecting', 'connecting\n'));
+
+  it('throws while it is connected', () => succeeds('throw', 'connected\n', 1));
+});
+
+it('workers with identifiers can be terminated, and their peers hear of it', () =>
+  succeeds('terminate', 'all workers ended\n'));
+
+it('identifiers that are forgotten are found, and told of once for each kind', () =>
+  succeeds('collect', /"CmId".*"EventChannel".*"QueuePair"/, 0, ['--expose-gc', '--no-warnings']));
+
+it('a peer that is killed is missed', async () => {
+  const start = (...args: string[]) => {
+    const child = execFile(process.execPath, [programFile('cm'), ...args]);
+    onTestFinished(() => void child.kill('SIGKILL'));
+    return child;
+  };
+  const server = start('serve');
+  const [port] = (await once(server.stdout!, 'data')) as [string];
+  const client = start('stay', port.trim());
+  expect(await once(client.stdout!, 'data')).toEqual(['connected\n']);
+  const said = once(server.stdout!, 'data');
+  client.kill('SIGKILL');
+  expect(await said).toEqual(['the peer is gone\n']);
+  expect(await once(server, 'exit')).toEqual([0, null]);
+});
