@@ -174,7 +174,6 @@ Napi::Value ContextWrap::OfConnectionManager(Napi::Env env, ibv_context* verbs) 
   }
   Napi::Object object = New(env, context);
   if (env.IsExceptionPending()) return {};
-  object.Set("name", ibv_get_device_name(verbs->device));
   known = Napi::Weak(object);
   return object;
 }

@@ -1,29 +1,20 @@
 // The devices of the connection manager. It opens each once for the whole process, and its identifiers work only with what was
 // made on that context.
 import { Context } from '../verbs/context.js';
-import { listDevices, type Device } from '../verbs/device.js';
-import { native, type NativeCmContext } from '../verbs/native.js';
+import { describeDevice, type Device } from '../verbs/device.js';
+import { native, type NativeContext } from '../verbs/native.js';
 import { RdmaError } from '../verbs/errors.js';
 
-const contexts = new WeakMap<NativeCmContext, Context>();
+const contexts = new WeakMap<NativeContext, Context>();
 
 /** @internal The context of the connection manager: the same object for as long as it is open. */
-export function contextOf(nativeContext: NativeCmContext): Context {
+export function contextOf(nativeContext: NativeContext): Context {
   let context = contexts.get(nativeContext);
   if (context === undefined) {
-    const { name } = nativeContext;
-    context = new Context(
-      nativeContext,
-      listDevices().find((device) => device.name === name) ?? unlisted(name),
-    );
+    context = new Context(nativeContext, describeDevice(nativeContext.device));
     contexts.set(nativeContext, context);
   }
   return context;
-}
-
-/** A device that has gone since the connection manager opened it. */
-function unlisted(name: string): Device {
-  return { name, index: -1, guid: ZERO_GUID, nodeType: 'unknown', transport: 'unknown', sysfsPath: '' };
 }
 
 /**

@@ -33,7 +33,7 @@ export interface Device {
 export function listDevices(): Device[] {
   const usable = native()
     .deviceList()
-    .map((device) => describe(device, accessProblem(device.uverbs)));
+    .map((device) => describeDevice(device, accessProblem(device.uverbs)));
   const names = new Set(usable.map((device) => device.name));
   const others = kernelDevices()
     .filter((device) => !names.has(device.name))
@@ -67,7 +67,7 @@ export function openDevice(name?: string): Context {
 function open(name: string): Context {
   try {
     const context = native().openDevice(name);
-    return new Context(context, describe(context.device));
+    return new Context(context, describeDevice(context.device));
   } catch (error) {
     if (!(error instanceof RdmaError) || error.syscall !== 'ibv_open_device') throw error;
     throw openFailure(name, error);
@@ -86,7 +86,8 @@ function openFailure(name: string, cause: RdmaError): unknown {
   return new RdmaError(code, `${name} cannot be opened: ${message}`, { device: name, cause });
 }
 
-function describe(device: NativeDevice, problem?: DeviceProblem): Device {
+/** @internal */
+export function describeDevice(device: NativeDevice, problem?: DeviceProblem): Device {
   return {
     name: device.name,
     index: device.index,

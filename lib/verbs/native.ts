@@ -268,11 +268,6 @@ export interface NativeSocketAddress {
   port: number;
 }
 
-/** A context that the connection manager has opened. */
-export interface NativeCmContext extends NativeContext {
-  readonly name: string;
-}
-
 export interface NativeEventChannel extends NativeResource {
   readonly serial: number;
   readonly fd: number;
@@ -351,7 +346,7 @@ export interface NativeCmId extends NativeResource {
     dgid: Uint8Array;
     pkey: number;
   };
-  context(): NativeCmContext | undefined;
+  context(): NativeContext | undefined;
 }
 
 export interface NativeAddressInfo {
@@ -379,7 +374,7 @@ export interface NativeAddon {
   openDevice(name: string): NativeContext;
   createEventChannel(): NativeEventChannel;
   /** Of every device that the connection manager knows. Always the same object for a context that is open. */
-  connectionManagerContexts(): NativeCmContext[];
+  connectionManagerContexts(): NativeContext[];
   getAddressInfo(
     node: string | undefined,
     service: string | undefined,
