@@ -816,7 +816,7 @@ export class CmId extends CmVerbs {
 
   #subject() {
     const context = this.native.closed ? undefined : this.native.context();
-    return context === undefined ? {} : { device: context.name };
+    return context === undefined ? {} : { device: context.device.name };
   }
 
   #attemptSubject(event: DecodedCmEvent) {
