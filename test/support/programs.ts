@@ -1,5 +1,5 @@
 // Programs that run beside a test: started, awaited, and ended with the test at the latest.
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
@@ -13,6 +13,7 @@ export interface Ended {
 
 export interface Program {
   command: string;
+  child: ChildProcess;
   ended: Promise<Ended>;
 }
 
@@ -34,7 +35,7 @@ export function start(file: string, args: readonly (string | number)[], debianPa
     });
   });
   ended.catch(() => undefined); // whoever awaits it hears of it
-  return { command: [file, ...args].join(' '), ended };
+  return { command: [file, ...args].join(' '), child, ended };
 }
 
 /**
