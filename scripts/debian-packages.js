@@ -39,6 +39,7 @@ export const debianPackages = {
     { name: 'rdmacm-utils', why: 'peers: rping, ucmatose', command: 'rping' },
     { name: 'perftest', why: 'peers: ib_send_bw, ib_write_lat, …', command: 'ib_send_bw' },
     { name: 'tcpdump', why: 'shows what really goes over the wire', command: 'tcpdump' },
+    { name: 'chromium', why: 'reads the pages that perf --report writes', command: 'chromium' },
   ],
   check: [
     { name: 'cmake', why: 'writes compile_commands.json', command: 'cmake' },

@@ -8,11 +8,3 @@ export function parseByteSize(text: string): number | undefined {
   const bytes = Number(match[1]) * units[unit];
   return Number.isSafeInteger(bytes) ? bytes : undefined;
 }
-
-/** Bytes in the largest unit that divides them: `1 MiB`, `4 KiB`, `3077 B`. */
-export function formatByteSize(bytes: number): string {
-  for (const unit of ['G', 'M', 'K'] as const) {
-    if (bytes >= units[unit] && bytes % units[unit] === 0) return `${bytes / units[unit]} ${unit}iB`;
-  }
-  return `${bytes} B`;
-}

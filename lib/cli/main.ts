@@ -2,6 +2,7 @@
 import { Command } from 'commander';
 import { readFileSync } from 'node:fs';
 import { addDemoCommand } from './demo.js';
+import { addPerfCommand } from './perf.js';
 import { addRxeCommand } from './rxe.js';
 
 const description = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
@@ -14,6 +15,7 @@ const program = new Command('node-rdma')
   .showHelpAfterError('(--help shows what there is)');
 
 addDemoCommand(program);
+addPerfCommand(program);
 addRxeCommand(program);
 
 await program.parseAsync();

@@ -1,3 +1,4 @@
+import type { AddressHandle } from '../verbs/address-handle.js';
 import { Opcode, SendFlags } from '../verbs/constants.js';
 import { outOfRange } from '../verbs/errors.js';
 import { INLINE_AREA, SendDescriptor } from '../verbs/layout.js';
@@ -60,6 +61,24 @@ export class SendRing extends DescriptorRing {
     const word = this.#request(Opcode.send, flags | SendFlags.INLINE, id, INLINE_AREA, 0, data.length);
     if (data.length > 0) this.#bytes.set(data, inlineArea + place * inlineStride);
     else this.#bytes[word * 4 + SendDescriptor.sgeCount] = 0;
+  }
+
+  /** SEND of a range of a region to a queue pair for datagrams, from one: `remoteQpn` 24 bits, `remoteQkey` 32. */
+  sendTo(
+    id: number,
+    mr: MemoryRegion,
+    offset: number,
+    length: number,
+    ah: AddressHandle,
+    remoteQpn: number,
+    remoteQkey: number,
+    flags: number = SendFlags.SIGNALED,
+  ): void {
+    const word = this.#request(Opcode.send, flags, id, mr.slot, offset, length);
+    const words = this.words;
+    words[word + SendDescriptor.addressHandle / 4] = ah.slot;
+    words[word + SendDescriptor.remoteQpn / 4] = remoteQpn;
+    words[word + SendDescriptor.remoteQkey / 4] = remoteQkey;
   }
 
   /** RDMA WRITE from a region to a peer's memory. */

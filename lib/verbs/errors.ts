@@ -30,7 +30,8 @@ const errnoNames = new Map(Object.entries(os.constants.errno).map(([name, number
  * provider lacks the function, whatever errno it used), `ERR_RDMA_BUSY`, `ERR_RDMA_CLOSED`, `ERR_RDMA_LOAD`,
  * `ERR_RDMA_NO_DEVICE`, `ERR_RDMA_NO_GID`, `ERR_RDMA_LIMIT`, `ERR_RDMA_INVALID_STATE`, `ERR_RDMA_INVALID_DESCRIPTOR`,
  * `ERR_RDMA_INVALID_ATTRIBUTES`, `ERR_RDMA_QUEUE_FULL`, `ERR_RDMA_FOREIGN_OBJECT`, `ERR_RDMA_COMPLETION`, `ERR_RDMA_TIMEOUT`,
- * `ERR_RDMA_NO_CHANNEL`, `ERR_RDMA_CQ_FAILED`, `ERR_RDMA_DEVICE_FATAL`. `message` says what to do.
+ * `ERR_RDMA_NO_CHANNEL`, `ERR_RDMA_CQ_FAILED`, `ERR_RDMA_DEVICE_FATAL`; of measurements with a peer also `ERR_RDMA_NO_PEER`,
+ * `ERR_RDMA_PEER_LOST`, `ERR_RDMA_PROTOCOL`, `ERR_RDMA_MISMATCH`. `message` says what to do.
  */
 export class RdmaError extends Error implements ErrorSubject {
   readonly code: string;

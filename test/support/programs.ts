@@ -1,5 +1,5 @@
 // Programs that run beside a test: started, awaited, and ended with the test at the latest.
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
@@ -17,8 +17,12 @@ export interface Program {
   ended: Promise<Ended>;
 }
 
+export interface ChildProgram extends Program {
+  child: ChildProcess;
+}
+
 /** Starts a program, which is ended with the test; a missing one fails with the Debian package to install. */
-export function start(file: string, args: readonly (string | number)[], debianPackage = ''): Program {
+export function start(file: string, args: readonly (string | number)[], debianPackage = ''): ChildProgram {
   const child = spawn(file, args.map(String), { stdio: ['ignore', 'pipe', 'pipe'] });
   onTestFinished(() => void child.kill('SIGKILL'));
   const output = { stdout: '', stderr: '' };
@@ -35,7 +39,7 @@ export function start(file: string, args: readonly (string | number)[], debianPa
     });
   });
   ended.catch(() => undefined); // whoever awaits it hears of it
-  return { command: [file, ...args].join(' '), ended };
+  return { command: [file, ...args].join(' '), child, ended };
 }
 
 /**

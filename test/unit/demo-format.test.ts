@@ -1,8 +1,10 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { formatByteSize, parseByteSize } from '../../lib/cli/byte-size.js';
+import { parseByteSize } from '../../lib/cli/byte-size.js';
 import { Painter } from '../../lib/cli/demo/paint.js';
-import { formatNumber, renderMeasurements, renderOperation } from '../../lib/cli/demo/render.js';
+import { renderMeasurements, renderOperation } from '../../lib/cli/demo/render.js';
+import { formatBytes, formatFigure } from '../../lib/perf/figures.js';
+import { summarize } from '../../lib/perf/statistics.js';
 
 describe('byte sizes', () => {
   it.each([
@@ -30,11 +32,11 @@ describe('byte sizes', () => {
     [1536 * 1024, '1536 KiB'],
     [2 ** 30, '1 GiB'],
   ])('%i is shown as %s', (bytes, text) => {
-    expect(formatByteSize(bytes)).toBe(text);
+    expect(formatBytes(bytes)).toBe(text);
   });
 });
 
-describe('formatNumber', () => {
+describe('formatFigure', () => {
   it.each([
     [null, '–'],
     [0, '0'],
@@ -46,7 +48,7 @@ describe('formatNumber', () => {
     [0.012345, '0.0123'],
     [1e-9, '0.000000'],
   ])('%d is %s', (value, text) => {
-    expect(formatNumber(value)).toBe(text);
+    expect(formatFigure(value)).toBe(text);
   });
 });
 
@@ -63,7 +65,7 @@ describe('the table of measurements', () => {
           mebibytesPerSecond: null,
           messagesPerSecond: 1234,
         },
-        send: { size: 4096, rounds: 7, microseconds: { min: 1, mean: 2, p50: 2.5, p99: 30, max: 400 } },
+        send: { size: 4096, rounds: 7, microseconds: { ...summarize([]), p50: 2.5, p99: 30, max: 400 } },
       },
     ]);
     const row = text.split('\n').find((line) => line.includes('4 KiB'))!;

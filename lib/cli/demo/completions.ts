@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { RdmaError, type CompletionOpcode, type WorkCompletion } from '../../index.js';
-import type { Endpoint } from '../../perf/endpoint-pair.js';
+import type { Endpoint } from '../../perf/pair/endpoint-pair.js';
 
 /** A completion that must come. */
 export interface Expected {

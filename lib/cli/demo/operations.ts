@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { Access, type SendRequest } from '../../index.js';
-import type { Endpoint, EndpointPair } from '../../perf/endpoint-pair.js';
+import type { Endpoint, EndpointPair } from '../../perf/pair/endpoint-pair.js';
 import { awaitCompletions, type Expected } from './completions.js';
 import { guard, GuardedMemory, pattern } from './guarded-memory.js';
 

@@ -1,8 +1,9 @@
 import Table from 'cli-table3';
-import { formatByteSize } from '../byte-size.js';
+import { formatBytes, formatFigure } from '../../perf/figures.js';
+import type { PortReport } from '../../perf/platform.js';
 import type { OperationReport } from './operations.js';
 import type { Painter } from './paint.js';
-import type { DemoReport, Measurement, PortReport, QueuePairReport } from './report.js';
+import type { DemoReport, Measurement, QueuePairReport } from './report.js';
 
 const engineNames: Record<string, string> = {
   host: 'Soft-RoCE of this host',
@@ -54,7 +55,7 @@ function renderQueuePair(end: string, { qpNum, destQpNum, psn, state }: QueuePai
 
 export function renderOperation({ name, sizes, skipped }: OperationReport, paint: Painter): string {
   if (skipped !== null) return `  ${paint.doubtful('-')} ${name.padEnd(36)} skipped: ${skipped}`;
-  return `  ${paint.good('✔')} ${name.padEnd(36)} ${sizes.map(formatByteSize).join(', ')}`;
+  return `  ${paint.good('✔')} ${name.padEnd(36)} ${sizes.map(formatBytes).join(', ')}`;
 }
 
 export function renderOperationsEnd(operations: readonly OperationReport[]): string {
@@ -71,13 +72,13 @@ export function renderMeasurements(measurements: readonly Measurement[]): string
   for (const { size, write, send } of measurements) {
     const { p50, p99, max } = send.microseconds;
     table.push([
-      formatByteSize(size),
-      formatNumber(write.mebibytesPerSecond),
-      formatNumber(write.messagesPerSecond),
+      formatBytes(size),
+      formatFigure(write.mebibytesPerSecond),
+      formatFigure(write.messagesPerSecond),
       String(write.window),
-      formatNumber(p50),
-      formatNumber(p99),
-      formatNumber(max),
+      formatFigure(p50),
+      formatFigure(p99),
+      formatFigure(max),
       String(send.rounds),
     ]);
   }
@@ -86,14 +87,6 @@ export function renderMeasurements(measurements: readonly Measurement[]): string
     'WRITE: with a window of messages outstanding. SEND: one way, half of the round trip, over all rounds.',
     'Both ends are polled by this one process.',
   ].join('\n');
-}
-
-/** Three significant digits at least, no exponent, `–` where nothing was measured. */
-export function formatNumber(value: number | null): string {
-  if (value === null) return '–';
-  if (value === 0 || value >= 100) return value.toFixed(0);
-  const digits = Math.min(Math.max(2 - Math.floor(Math.log10(value)), 0), 6);
-  return value.toFixed(digits);
 }
 
 function hex(value: number, digits: number): string {

@@ -1,14 +1,15 @@
 import type { Writable } from 'node:stream';
 import { RdmaError } from '../../index.js';
-import { measureWriteBandwidth } from '../../perf/bandwidth.js';
-import { EndpointPair } from '../../perf/endpoint-pair.js';
-import { measureSendLatency } from '../../perf/latency.js';
-import { formatByteSize } from '../byte-size.js';
+import { measureWriteBandwidth } from '../../perf/pair/bandwidth.js';
+import { EndpointPair } from '../../perf/pair/endpoint-pair.js';
+import { measureSendLatency } from '../../perf/pair/latency.js';
+import { describePlatform, describePort } from '../../perf/platform.js';
+import { formatBytes } from '../../perf/figures.js';
 import type { DemoFlags } from '../demo.js';
 import { choosePorts, type ChosenPorts } from './choose-ports.js';
 import { verifyOperations, type OperationReport } from './operations.js';
 import { JsonOutput, TextOutput, type Output } from './output.js';
-import { reportConnection, reportPlatform, reportPort, type Measurement } from './report.js';
+import { reportConnection, type Measurement } from './report.js';
 
 const KiB = 1024;
 const thorough = { sizes: [8, 256, 4 * KiB, 64 * KiB, 1024 * KiB], duration: 200, warmUp: 30 };
@@ -26,8 +27,8 @@ export async function runDemo(flags: DemoFlags, stream: Writable): Promise<void>
   const sizes = flags.sizes ?? usualSizes;
   try {
     checkSizes(sizes, ports);
-    output.platform(reportPlatform());
-    output.devices({ reason: ports.reason, a: reportPort(ports.a), b: reportPort(ports.b) });
+    output.platform(describePlatform());
+    output.devices({ reason: ports.reason, a: describePort(ports.a), b: describePort(ports.b) });
 
     using pair = await EndpointPair.connect(
       { ...ports.a, gid: { address: ports.a.gid.gid } },
@@ -61,7 +62,7 @@ function checkSizes(sizes: readonly number[], { a, b }: ChosenPorts): void {
     if (largest <= maxMsgSz) continue;
     throw new RdmaError(
       'ERR_RDMA_LIMIT',
-      `messages of ${formatByteSize(largest)} are above the ${formatByteSize(maxMsgSz)} that port ${port} of ${context.device.name} takes`,
+      `messages of ${formatBytes(largest)} are above the ${formatBytes(maxMsgSz)} that port ${port} of ${context.device.name} takes`,
     );
   }
 }

@@ -1,9 +1,9 @@
-import type { CompletionQueue } from '../verbs/completion-queue.js';
-import type { Mtu } from '../verbs/constants.js';
-import type { Context } from '../verbs/context.js';
-import type { GidChoice, GidSelection } from '../verbs/gid.js';
-import type { ProtectionDomain } from '../verbs/protection-domain.js';
-import type { QueuePair, QueuePairEndpoint } from '../verbs/queue-pair.js';
+import type { CompletionQueue } from '../../verbs/completion-queue.js';
+import type { Mtu } from '../../verbs/constants.js';
+import type { Context } from '../../verbs/context.js';
+import type { GidChoice, GidSelection } from '../../verbs/gid.js';
+import type { ProtectionDomain } from '../../verbs/protection-domain.js';
+import type { QueuePair, QueuePairEndpoint } from '../../verbs/queue-pair.js';
 
 /** Where an end of a pair is to be. */
 export interface EndpointOptions {

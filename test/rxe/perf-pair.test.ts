@@ -1,9 +1,9 @@
 // Measurements that fail: they end, and say why.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { WorkCompletionError, type Context } from '../../lib/index.js';
-import { measureWriteBandwidth } from '../../lib/perf/bandwidth.js';
-import { EndpointPair } from '../../lib/perf/endpoint-pair.js';
-import { measureSendLatency } from '../../lib/perf/latency.js';
+import { measureWriteBandwidth } from '../../lib/perf/pair/bandwidth.js';
+import { EndpointPair } from '../../lib/perf/pair/endpoint-pair.js';
+import { measureSendLatency } from '../../lib/perf/pair/latency.js';
 import { device, deviceB } from '../support/device.js';
 
 let contexts: [Context, Context];

@@ -1,4 +1,4 @@
-import { RdmaError } from '../verbs/errors.js';
+import { RdmaError } from '../../verbs/errors.js';
 
 /** Ends a wait that nothing else would end. */
 export class Watchdog {

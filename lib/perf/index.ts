@@ -1,0 +1,11 @@
+export { compareResults, type Change, type Comparison, type SizeComparison } from './compare.js';
+export type { PerfConfiguration } from './configuration.js';
+export { perf, type PerfConnection, type PerfResult, type QueuePairSummary } from './perf.js';
+export type { PerfOptions, PerfProgress } from './options.js';
+export type { Platform, PortReport } from './platform.js';
+export type { Bandwidth, Latency, SizeResult } from './results.js';
+export type { Quantile, Summary } from './statistics.js';
+export { perfTests, type PerfTest } from './tests.js';
+export type { Role } from './wire/exchange.js';
+export type { OurPeer } from './wire/our-kind.js';
+export { renderReport } from './report/page.js';
