@@ -9,7 +9,7 @@ import { openDevice } from '../../lib/index.js';
 import type { PerfOptions, PerfResult, PerfTest, SizeResult } from '../../lib/perf/index.js';
 import { measure } from '../../lib/perf/perf.js';
 import { deviceA, deviceB } from '../support/device.js';
-import { listening, start, type Ended, type Program } from '../support/programs.js';
+import { listening, start, type ChildProgram, type Ended } from '../support/programs.js';
 import { serve } from '../support/perf.js';
 import { carried, receivedByB } from '../support/wire.js';
 
@@ -43,7 +43,7 @@ beforeAll(() => {
   }
 });
 
-function startC(test: PerfTest, port: number, options: readonly (string | number)[]): Program {
+function startC(test: PerfTest, port: number, options: readonly (string | number)[]): ChildProgram {
   const program = `ib_${test.replace('-', '_')}`;
   return start(program, ['-d', deviceB!, '-x', gidIndex.b, '-p', port, '-F', ...options], 'perftest');
 }
@@ -403,7 +403,7 @@ describe('a program of C that is killed', () => {
   );
 
   /** Within a bounded time, with what was measured until then. */
-  async function expectLoss(ours: Promise<unknown>, c: Program): Promise<void> {
+  async function expectLoss(ours: Promise<unknown>, c: ChildProgram): Promise<void> {
     const failure = ours.then(
       () => undefined,
       (error: unknown) => error as { code: string; result: PerfResult },
