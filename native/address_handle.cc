@@ -16,7 +16,8 @@ std::shared_ptr<AddressHandle> AddressHandle::Create(std::shared_ptr<Registry> r
   errno = 0;
   ibv_ah* verbs = ibv_create_ah(domain->verbs(), &attributes);
   if ((*error = ErrorOfPointer(verbs))) return nullptr;
-  return std::shared_ptr<AddressHandle>(new AddressHandle(std::move(registry), std::move(domain), verbs, attributes));
+  return std::shared_ptr<AddressHandle>(
+      new AddressHandle(std::move(registry), std::move(domain), verbs, attributes));
 }
 
 int AddressHandle::Destroy() { return ErrorOfResult(ibv_destroy_ah(verbs_)); }
@@ -106,8 +107,8 @@ Napi::Value CreateAddressHandleFromCompletion(const Napi::CallbackInfo& info,
         ibv_grh grh = header;
         ibv_ah_attr attributes = {};
         errno = 0;
-        *error = ErrorOfResult(ibv_init_ah_from_wc(domain->verbs()->context, static_cast<uint8_t>(port),
-                                                 &wc, &grh, &attributes));
+        *error = ErrorOfResult(ibv_init_ah_from_wc(domain->verbs()->context, static_cast<uint8_t>(port), &wc,
+                                                   &grh, &attributes));
         if (*error) return nullptr;
         return AddressHandle::Create(registry, domain, attributes, error);
       },

@@ -66,8 +66,8 @@ Napi::Value CreateAddressHandle(const Napi::CallbackInfo& info,
                                 const std::shared_ptr<ProtectionDomain>& domain, bool sync);
 
 // pd.createAhFromWc(port, completion, header): the way back to the sender of a datagram. `completion` is
-// [wc_flags, slid, sl, dlid_path_bits]; `header` the first 40 bytes of its receive, ignored where wc_flags says
-// that they are none.
+// [wc_flags, slid, sl, dlid_path_bits]; `header` the first 40 bytes of its receive, ignored where wc_flags
+// says that they are none.
 Napi::Value CreateAddressHandleFromCompletion(const Napi::CallbackInfo& info,
                                               const std::shared_ptr<ProtectionDomain>& domain, bool sync);
 
