@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { perfTests } from '../perf/tests.js';
+import { perfTests } from '../perf/kinds.js';
 import { addPerfOptions, normalize } from './perf-options.js';
 
 /** Adds `node-rdma perf`: bandwidth and latency, with another one of these or with a program of perftest. */

@@ -119,13 +119,13 @@ export class CmId extends CmVerbs {
 
   /** Own address and port, once it has them. `rdma_get_local_addr`, `rdma_get_src_port` */
   get localAddress(): CmAddress | undefined {
-    const { local } = this.native.route();
+    const local = this.#openRoute()?.local;
     return local !== undefined && (local.port !== 0 || !isWildcard(local.address)) ? local : undefined;
   }
 
   /** The peer's address and port, once it has one. `rdma_get_peer_addr`, `rdma_get_dst_port` */
   get peerAddress(): CmAddress | undefined {
-    const { peer } = this.native.route();
+    const peer = this.#openRoute()?.peer;
     return peer !== undefined && !isWildcard(peer.address) ? peer : undefined;
   }
 
@@ -815,12 +815,17 @@ export class CmId extends CmVerbs {
   }
 
   #subject() {
-    const context = this.native.closed ? undefined : this.native.context();
+    const context = unlessClosed(() => this.native.context());
     return context === undefined ? {} : { device: context.device.name };
   }
 
+  /** Events come until it is closed, also while another thread is closing it. */
+  #openRoute() {
+    return unlessClosed(() => this.native.route());
+  }
+
   #attemptSubject(event: DecodedCmEvent) {
-    const { local, peer } = this.native.route();
+    const { local, peer } = this.#openRoute() ?? {};
     const group = event.multicast === undefined ? undefined : this.#joins.get(event.multicast)?.address;
     return {
       datagrams: this.datagrams,
@@ -855,4 +860,13 @@ function portSpaceOf(number: number): PortSpace {
 
 function isWildcard(address: string): boolean {
   return address === '0.0.0.0' || address === '::';
+}
+
+function unlessClosed<T>(look: () => T): T | undefined {
+  try {
+    return look();
+  } catch (error) {
+    if (error instanceof RdmaError && error.code === 'ERR_RDMA_CLOSED') return undefined;
+    throw error;
+  }
 }

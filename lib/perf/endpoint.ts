@@ -8,7 +8,7 @@ import { RemoteRegion, type MemoryRegion } from '../verbs/memory-region.js';
 import type { ProtectionDomain } from '../verbs/protection-domain.js';
 import type { QueuePair, QueuePairEndpoint } from '../verbs/queue-pair.js';
 import { GRH_BYTES, type Plan } from './plan.js';
-import type { Verb } from './tests.js';
+import type { Verb } from './kinds.js';
 import type { Key } from './wire/messages.js';
 import type { Agreement } from './wire/opening.js';
 

@@ -5,7 +5,7 @@ export type { PerfOptions, PerfProgress } from './options.js';
 export type { Platform, PortReport } from './platform.js';
 export type { Bandwidth, Latency, SizeResult } from './results.js';
 export type { Quantile, Summary } from './statistics.js';
-export { perfTests, type PerfTest } from './tests.js';
+export { perfTests, type PerfTest } from './kinds.js';
 export type { Role } from './wire/exchange.js';
 export type { OurPeer } from './wire/our-kind.js';
 export { renderReport } from './report/page.js';

@@ -1,7 +1,7 @@
 import { mtuBytes, type Mtu } from '../verbs/constants.js';
 import { invalidArgType, outOfRange } from '../verbs/errors.js';
 import { abortSignal, integer, options as checkOptions, wordIndex } from '../verbs/validate.js';
-import { partsOf, perfTests, type Measure, type PerfTest, type Verb } from './tests.js';
+import { partsOf, perfTests, type Measure, type PerfTest, type Verb } from './kinds.js';
 
 /** How a measurement is done. What is not given is as perftest has it. */
 export interface PerfOptions {

@@ -12,7 +12,7 @@ import {
 } from './platform.js';
 import type { SizeResult } from './results.js';
 import { runSession, type Connected, type SessionHooks } from './session.js';
-import type { PerfTest } from './tests.js';
+import type { PerfTest } from './kinds.js';
 import type { Exchange, Role } from './wire/exchange.js';
 import type { OurPeer } from './wire/our-kind.js';
 import { acceptTcp, connectTcp } from './wire/tcp.js';

@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { connectionManagerDevices, createEventChannel, getAddressInfo } from '../../lib/index.js';
+import { cmEventTypes } from '../../lib/cm/constants.js';
 import { addressA, addressB, channel, connected, listener, resolved } from '../support/cm.js';
 
 const busy = (message: RegExp) =>
@@ -17,6 +18,30 @@ function held(kind: string): number {
 }
 
 describe('closing', () => {
+  // On two processors the kernel's event and the closing thread meet; here the event is given by hand, so that they always do.
+  it.each(['disconnected', 'addrError', 'deviceRemoval'] as const)(
+    'an event that comes meanwhile and afterwards harms nothing: %s',
+    async (name) => {
+      const id = channel().createId('tcp');
+      id.bindAddr(addressA);
+      const event = {
+        type: cmEventTypes.indexOf(name),
+        status: 0,
+        id: 0,
+        remoteQpn: 0,
+        privateData: Buffer.alloc(0),
+      };
+      const closing = id.closeAsync();
+      for (let turn = 0; turn < 5; ++turn) {
+        await Promise.resolve();
+        id.receive(event);
+      }
+      await closing;
+      id.receive(event);
+      expect(id.localAddress).toBeUndefined();
+    },
+  );
+
   it('goes from the queue pair to the channel, and each names what still hangs on it', async () => {
     const { client } = await connected();
     const { qp, channel: own } = client;

@@ -367,20 +367,20 @@ describe('a session that goes wrong', () => {
     const slow = net.createServer((socket) => {
       const peer = net.connect(ofServer.port, '127.0.0.1');
       onTestFinished(() => void peer.destroy());
-      socket.pipe(peer);
-      let said = 0;
-      peer.on('data', (message) => {
-        said += message.length === 108 ? 1 : 0;
-        // The sync before the first message: when it is answered, all is ready.
-        setTimeout(() => socket.write(message), said === 4 ? 600 : 0);
+      peer.pipe(socket);
+      let keys = 0;
+      socket.on('data', (message) => {
+        keys += message.length === 108 ? 1 : 0;
+        // The sync before the first message: the server is ready, and hears of the client a while later.
+        setTimeout(() => peer.write(message), keys === 4 ? 2000 : 0);
       });
     });
     onTestFinished(() => void slow.close());
-    const options: PerfOptions = { test: 'send-lat', iterations: 10 };
+    const options: PerfOptions = { test: 'send-lat', iterations: 10, stallTimeout: 1000 };
     const ofServer = await serve(options);
     await once(slow.listen(0, '127.0.0.1'), 'listening');
     const { port } = slow.address() as net.AddressInfo;
-    const client = await run({ ...options, device: deviceA, host: '127.0.0.1', port, stallTimeout: 300 });
+    const client = await run({ ...options, device: deviceA, host: '127.0.0.1', port });
     expect(client.result.results).toMatchObject([{ iterations: 10 }]);
     await ofServer.finished;
   });

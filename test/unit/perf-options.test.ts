@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { addPerfOptions, inFlags, normalize, toPerfOptions } from '../../lib/cli/perf-options.js';
 import { peerCommands } from '../../lib/cli/perf/peer-command.js';
 import { cqModerationFor, resolveOptions, sizesOf, type PerfOptions } from '../../lib/perf/options.js';
-import { perfTests, type PerfTest } from '../../lib/perf/tests.js';
+import { perfTests, type PerfTest } from '../../lib/perf/kinds.js';
 
 const resolve = (test: PerfTest, more: Omit<PerfOptions, 'test'> = {}) => resolveOptions({ test, ...more });
 const largest = 2 ** 31;

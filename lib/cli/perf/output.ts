@@ -2,7 +2,7 @@ import type { Writable } from 'node:stream';
 import type { PerfOptions, PerfProgress } from '../../perf/options.js';
 import type { PerfResult } from '../../perf/perf.js';
 import type { SizeResult } from '../../perf/results.js';
-import { partsOf } from '../../perf/tests.js';
+import { partsOf } from '../../perf/kinds.js';
 import type { PerfFlags } from '../perf-options.js';
 import { bandwidthColumns, columnsFor, heading, rowOf, type Column } from './columns.js';
 import { peerCommands } from './peer-command.js';

@@ -1,5 +1,5 @@
 import type { PerfOptions } from '../../perf/options.js';
-import { partsOf, programOf } from '../../perf/tests.js';
+import { partsOf, programOf } from '../../perf/kinds.js';
 
 /** How the client is started that fits a server: a program of perftest, or one of ours. */
 export function peerCommands(options: PerfOptions, port: number): string[] {

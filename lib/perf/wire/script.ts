@@ -1,5 +1,5 @@
 // The order in which perftest exchanges keys, by test. Each "sync" is a swap of the first key, which says nothing new.
-import type { PerfTest } from '../tests.js';
+import type { PerfTest } from '../kinds.js';
 
 type Step = 'keys' | 'sync';
 
