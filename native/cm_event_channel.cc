@@ -18,32 +18,13 @@ std::shared_ptr<CmEventChannel> CmEventChannel::Create(AddonData& addon, int* er
   rdma_event_channel* cm = rdma_create_event_channel();
   if ((*error = ErrorOfPointer(cm))) return nullptr;
   std::shared_ptr<CmEventChannel> channel(new CmEventChannel(addon, cm));
-  if ((*error = channel->Watch())) return nullptr;
+  if ((*error = channel->watcher_.Start(cm->fd))) return nullptr;
   return channel;
 }
 
 int CmEventChannel::Destroy() {
   rdma_destroy_event_channel(cm_);
   return 0;
-}
-
-int CmEventChannel::Watch() {
-  int error = 0;
-  watcher_ = DescriptorWatcher::Start(addon_, cm_->fd, *this, &error);
-  if (watcher_ && waiting_ > 0) watcher_->Ref();
-  return error;
-}
-
-void CmEventChannel::OnCloseFailed() {
-  if (!closed() && !failed_ && !watcher_) Watch();
-}
-
-void CmEventChannel::Ref() {
-  if (waiting_++ == 0 && watcher_) watcher_->Ref();
-}
-
-void CmEventChannel::Unref() {
-  if (--waiting_ == 0 && watcher_) watcher_->Unref();
 }
 
 void CmEventChannel::OnReadable(int error) {
@@ -55,10 +36,7 @@ void CmEventChannel::OnReadable(int error) {
     if (error == 0) events.push_back(std::move(event));
   }
   if (error == EAGAIN || error == EINTR) error = 0;
-  if (error != 0) {
-    failed_ = true;
-    watcher_.reset();
-  }
+  if (error != 0) watcher_.Fail();
   if (error != 0 || !events.empty()) Tell(events, error);
 }
 

@@ -22,7 +22,7 @@ class CmEventChannel final : public Resource, private DescriptorWatcher::Reader 
  public:
   static std::shared_ptr<CmEventChannel> Create(AddonData& addon, int* error);
   ~CmEventChannel() override {
-    watcher_.reset();
+    watcher_.Stop();
     Close();
   }
 
@@ -30,29 +30,32 @@ class CmEventChannel final : public Resource, private DescriptorWatcher::Reader 
   uint64_t serial() const { return serial_; }
 
   // While somebody waits, the loop must not end. Counted.
-  void Ref();
-  void Unref();
+  void Ref() { watcher_.Ref(); }
+  void Unref() { watcher_.Unref(); }
 
-  void OnClosing() override { watcher_.reset(); }
-  void OnCloseFailed() override;
+  void OnClosing() override { watcher_.Stop(); }
+  void OnCloseFailed() override {
+    if (!closed()) watcher_.Resume();
+  }
 
  protected:
   int Destroy() override;
 
  private:
   CmEventChannel(AddonData& addon, rdma_event_channel* cm)
-      : Resource(addon.registry, {}), addon_(addon), cm_(cm), serial_(addon.NextSerial()) {}
+      : Resource(addon.registry, {}),
+        addon_(addon),
+        cm_(cm),
+        serial_(addon.NextSerial()),
+        watcher_(addon, *this) {}
 
-  int Watch();
   void OnReadable(int error) override;
   void Tell(std::vector<CmEvent>& events, int error);
 
   AddonData& addon_;
   rdma_event_channel* cm_;
   uint64_t serial_;
-  uint32_t waiting_ = 0;
-  bool failed_ = false;  // no more events come
-  std::unique_ptr<DescriptorWatcher> watcher_;
+  DescriptorWatcher watcher_;
 };
 
 class CmEventChannelWrap final : public Wrap<CmEventChannelWrap, CmEventChannel> {

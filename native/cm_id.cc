@@ -53,7 +53,7 @@ int CmId::Migrate(const std::shared_ptr<CmEventChannel>& channel) {
 
 std::shared_ptr<QueuePair> CmId::queue_pair() const {
   auto queue_pair = queue_pair_.lock();
-  return queue_pair && !queue_pair->closing && !queue_pair->closed() ? queue_pair : nullptr;
+  return queue_pair && queue_pair->usable() ? queue_pair : nullptr;
 }
 
 int CmId::ApplyMinRnrTimer(QueuePair& queue_pair) const {

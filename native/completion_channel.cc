@@ -13,7 +13,7 @@ std::shared_ptr<CompletionChannel> CompletionChannel::Create(AddonData& addon,
   ibv_comp_channel* verbs = ibv_create_comp_channel(context->verbs());
   if ((*error = ErrorOfPointer(verbs))) return nullptr;
   std::shared_ptr<CompletionChannel> channel(new CompletionChannel(addon, std::move(context), verbs));
-  if ((*error = channel->Watch())) return nullptr;
+  if ((*error = channel->watcher_.Start(verbs->fd))) return nullptr;
   return channel;
 }
 
@@ -30,7 +30,7 @@ std::shared_ptr<CompletionChannel> CompletionChannel::OfContext(AddonData& addon
 }
 
 CompletionChannel::~CompletionChannel() {
-  watcher_.reset();
+  watcher_.Stop();
   Close();
 }
 
@@ -41,25 +41,6 @@ void CompletionChannel::Remove(uint64_t serial) {
   if (!of_context_ || !serials_.empty()) return;
   OnClosing();
   if (Close() != 0) OnCloseFailed();
-}
-
-int CompletionChannel::Watch() {
-  int error = 0;
-  watcher_ = DescriptorWatcher::Start(addon_, verbs_->fd, *this, &error);
-  if (watcher_ && waiting_ > 0) watcher_->Ref();
-  return error;
-}
-
-void CompletionChannel::OnCloseFailed() {
-  if (!closed() && !watcher_) Watch();
-}
-
-void CompletionChannel::Ref() {
-  if (waiting_++ == 0 && watcher_) watcher_->Ref();
-}
-
-void CompletionChannel::Unref() {
-  if (--waiting_ == 0 && watcher_) watcher_->Unref();
 }
 
 void CompletionChannel::OnReadable(int error) {
@@ -82,7 +63,7 @@ void CompletionChannel::OnReadable(int error) {
     error = 0;
   } else {
     // The device is gone: all who wait must hear of it, and there is no more to read.
-    watcher_.reset();
+    watcher_.Fail();
     serials = serials_;
   }
   if (!serials.empty()) addon_.TellCompletionEvents(serials, error);

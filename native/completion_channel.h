@@ -36,28 +36,31 @@ class CompletionChannel final : public Resource, private DescriptorWatcher::Read
   void Remove(uint64_t serial);
 
   // While somebody waits, the loop must not end.
-  void Ref();
-  void Unref();
+  void Ref() { watcher_.Ref(); }
+  void Unref() { watcher_.Unref(); }
 
-  void OnClosing() override { watcher_.reset(); }
-  void OnCloseFailed() override;
+  void OnClosing() override { watcher_.Stop(); }
+  void OnCloseFailed() override {
+    if (!closed()) watcher_.Resume();
+  }
 
  protected:
   int Destroy() override;
 
  private:
   CompletionChannel(AddonData& addon, std::shared_ptr<Context> context, ibv_comp_channel* verbs)
-      : Resource(addon.registry, {std::move(context)}), addon_(addon), verbs_(verbs) {}
+      : Resource(addon.registry, {std::move(context)}),
+        addon_(addon),
+        verbs_(verbs),
+        watcher_(addon, *this) {}
 
-  int Watch();
   void OnReadable(int error) override;
 
   AddonData& addon_;
   ibv_comp_channel* verbs_;
   bool of_context_ = false;
-  uint32_t waiting_ = 0;
   std::set<uint64_t> serials_;
-  std::unique_ptr<DescriptorWatcher> watcher_;
+  DescriptorWatcher watcher_;
 };
 
 class CompletionChannelWrap final : public Wrap<CompletionChannelWrap, CompletionChannel> {

@@ -165,7 +165,7 @@ CompletionQueue* HotQueue(napi_env env, napi_callback_info info, napi_value* arg
   void* data;
   napi_get_cb_info(env, info, &argc, argument, nullptr, &data);
   auto& queue = *static_cast<std::shared_ptr<CompletionQueue>*>(data);
-  if (!queue->closed() && !queue->closing) return queue.get();
+  if (queue->usable()) return queue.get();
   AddonData::Of(env).ThrowCode(env, "ERR_RDMA_CLOSED", "CompletionQueue is closed");
   return nullptr;
 }

@@ -81,7 +81,7 @@ std::shared_ptr<Context> Context::Open(AddonData& addon, const std::string& name
     ibv_context* verbs = ibv_open_device(device);
     if ((*error = ErrorOfPointer(verbs))) return nullptr;
     std::shared_ptr<Context> context(new Context(addon, verbs));
-    if ((*error = context->Watch())) return nullptr;
+    if ((*error = context->watcher_.Start(verbs->async_fd))) return nullptr;
     return context;
   }
   *error = ENODEV;
@@ -97,7 +97,7 @@ std::shared_ptr<Context> Context::Borrow(AddonData& addon, ibv_context* verbs, i
   context->borrowed_ = true;
   context->devices_ = devices;
   context->reads_events_ = EventReaders::Of().Take(verbs);
-  if ((*error = context->Watch())) return nullptr;
+  if (context->reads_events_ && (*error = context->watcher_.Start(verbs->async_fd))) return nullptr;
   return context;
 }
 
@@ -111,31 +111,17 @@ int Context::Destroy() {
   return ErrorOfMinusOne(ibv_close_device(verbs_));
 }
 
-int Context::Watch() {
-  int error = 0;
-  if (!reads_events_) return 0;
-  watcher_ = DescriptorWatcher::Start(addon_, verbs_->async_fd, *this, &error);
-  if (watcher_ && ref_) watcher_->Ref();
-  return error;
-}
-
-void Context::OnCloseFailed() {
-  if (!closed() && !failed_ && !watcher_) Watch();
-}
-
 void Context::Ref(bool ref) {
+  if (ref == ref_) return;
   ref_ = ref;
-  if (watcher_) ref ? watcher_->Ref() : watcher_->Unref();
+  ref ? watcher_.Ref() : watcher_.Unref();
 }
 
 void Context::OnReadable(int error) {
   auto self = shared_from_this();
   std::vector<AsyncEvent> events;
   if (error == 0) error = ReadAsyncEvents(verbs_, &events);
-  if (error != 0) {
-    failed_ = true;
-    watcher_.reset();
-  }
+  if (error != 0) watcher_.Fail();
   if (!events.empty()) addon_.TellAsyncEvents(serial_, events);
 }
 

@@ -21,7 +21,7 @@ class Context final : public Resource, private DescriptorWatcher::Reader {
  public:
   static std::shared_ptr<Context> Open(AddonData& addon, const std::string& name, int* error);
   ~Context() override {
-    watcher_.reset();
+    watcher_.Stop();
     Close();
   }
 
@@ -38,8 +38,10 @@ class Context final : public Resource, private DescriptorWatcher::Reader {
   // While somebody waits for an asynchronous event, the loop must not end.
   void Ref(bool ref);
 
-  void OnClosing() override { watcher_.reset(); }
-  void OnCloseFailed() override;
+  void OnClosing() override { watcher_.Stop(); }
+  void OnCloseFailed() override {
+    if (!closed()) watcher_.Resume();
+  }
 
   // Of the completion queues that name none; see CompletionChannel::OfContext().
   std::weak_ptr<CompletionChannel> completion_channel;
@@ -49,20 +51,22 @@ class Context final : public Resource, private DescriptorWatcher::Reader {
 
  private:
   Context(AddonData& addon, ibv_context* verbs)
-      : Resource(addon.registry, {}), addon_(addon), verbs_(verbs), serial_(addon.NextSerial()) {}
+      : Resource(addon.registry, {}),
+        addon_(addon),
+        verbs_(verbs),
+        serial_(addon.NextSerial()),
+        watcher_(addon, *this) {}
 
-  int Watch();
   void OnReadable(int error) override;
 
   AddonData& addon_;
   ibv_context* verbs_;
   uint64_t serial_;
   bool ref_ = false;
-  bool failed_ = false;  // no more events come
   bool reads_events_ = true;
   bool borrowed_ = false;
   ibv_context** devices_ = nullptr;  // while this list lives, the device of a borrowed context stays open
-  std::unique_ptr<DescriptorWatcher> watcher_;
+  DescriptorWatcher watcher_;
 };
 
 class ContextWrap final : public Wrap<ContextWrap, Context> {

@@ -208,7 +208,7 @@ bool QueuePair::TranslateTarget(const SendDescriptor& d, uint32_t ahead, uint64_
   }
   if (type() == IBV_QPT_UD) {
     AddressHandle* handle = addon_.address_handles.Find(d.rkey);
-    if (!handle || handle->closing || handle->closed()) {
+    if (!handle || !handle->usable()) {
       *problem = "address handle " + std::to_string(d.rkey) + " does not exist or is closed";
       return false;
     }

@@ -59,7 +59,7 @@ bool SharedQueue::Translate(const Elements& wanted, ibv_sge* elements, int* tran
       continue;
     }
     MemoryRegion* region = addon_.regions.Find(element.mr);
-    if (!region || region->closing || region->closed()) {
+    if (!region || !region->usable()) {
       *problem = "memory region " + std::to_string(element.mr) + " does not exist or is closed";
       return false;
     }

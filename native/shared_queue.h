@@ -149,7 +149,7 @@ PostResult SharedQueue::PostReceives(uint32_t first, uint32_t count, Post post) 
 }
 
 // The body of a function that posts, bound to its queue: postSend(first, count) => posted.
-// `Native` has closed(), closing and kKindName.
+// `Native` has usable() and kKindName.
 template <class Native, PostResult (Native::*kPost)(uint32_t, uint32_t)>
 napi_value PostHot(napi_env env, napi_callback_info info) {
   size_t argc = 2;
@@ -157,7 +157,7 @@ napi_value PostHot(napi_env env, napi_callback_info info) {
   void* data;
   napi_get_cb_info(env, info, &argc, argv, nullptr, &data);
   auto& native = *static_cast<std::shared_ptr<Native>*>(data);
-  if (native->closed() || native->closing) {
+  if (!native->usable()) {
     AddonData::Of(env).ThrowCode(env, "ERR_RDMA_CLOSED", std::string(Native::kKindName) + " is closed");
     return nullptr;
   }

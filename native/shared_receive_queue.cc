@@ -30,7 +30,7 @@ int SharedReceiveQueue::Prepare(const ibv_srq_attr& attributes, uint32_t most_de
   queue_.emplace(addon_, domain_, memory_, layout, shape);
   auto& requests = queue_->requests().emplace(addon_, WorkQueue::Kind::kSharedReceive, nullptr, nullptr,
                                               shape.max_wr, shape.max_sge, queue_->counters());
-  reserved_ = capacity_ = shape.max_wr;
+  capacity_ = shape.max_wr;
   return requests.has_slot() ? 0 : ENOSPC;
 }
 
@@ -51,11 +51,11 @@ PostResult SharedReceiveQueue::PostReceive(uint32_t first, uint32_t count) {
 bool SharedReceiveQueue::Join(const std::shared_ptr<CompletionQueue>& completions) {
   auto [entry, first] = joined_.try_emplace(completions, 0);
   if (first) {
-    if (completions->room() < reserved_) {
+    if (completions->room() < reserved()) {
       joined_.erase(entry);
       return false;
     }
-    completions->Reserve(reserved_);
+    completions->Reserve(reserved());
   }
   ++entry->second;
   return true;
@@ -66,28 +66,18 @@ void SharedReceiveQueue::Part(const std::shared_ptr<CompletionQueue>& completion
   if (entry == joined_.end() || --entry->second > 0) return;
   joined_.erase(entry);
   // What the last of the queue pairs has left in the completion queue takes room until it is polled.
-  completions->Abandon(reserved_);
-}
-
-bool SharedReceiveQueue::Reserve(uint32_t receives) {
-  if (receives > reserved_) {
-    const uint32_t more = receives - reserved_;
-    for (auto& [completions, count] : joined_) {
-      if (completions->room() < more) return false;
-    }
-    for (auto& [completions, count] : joined_) completions->Reserve(more);
-  } else {
-    for (auto& [completions, count] : joined_) completions->Release(reserved_ - receives);
-  }
-  reserved_ = receives;
-  return true;
+  completions->Abandon(reserved());
 }
 
 int SharedReceiveQueue::BeginResize(uint32_t max_wr) {
   WorkQueue& requests = *queue_->requests();
   if (max_wr == 0) return EINVAL;
   if (resizing_to_ != 0 || max_wr < requests.outstanding()) return EBUSY;
-  if (!Reserve(std::max(capacity_, max_wr))) return EOVERFLOW;
+  const uint32_t more = max_wr > capacity_ ? max_wr - capacity_ : 0;
+  for (auto& [completions, count] : joined_) {
+    if (completions->room() < more) return EOVERFLOW;
+  }
+  for (auto& [completions, count] : joined_) completions->Reserve(more);
   resizing_to_ = max_wr;
   // Meanwhile no more may be posted than either size has room for.
   requests.SetCapacity(std::min(capacity_, max_wr));
@@ -101,10 +91,11 @@ int SharedReceiveQueue::Resize(uint32_t max_wr) {
 }
 
 void SharedReceiveQueue::EndResize(bool done) {
+  const uint32_t before = reserved();
   if (done) capacity_ = resizing_to_;
   resizing_to_ = 0;
   queue_->requests()->SetCapacity(capacity_);
-  Reserve(capacity_);
+  for (auto& [completions, count] : joined_) completions->Release(before - capacity_);
 }
 
 void SharedReceiveQueueWrap::Define(Napi::Env env) {

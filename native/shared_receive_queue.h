@@ -3,6 +3,7 @@
 #include <infiniband/verbs.h>
 #include <napi.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -59,8 +60,8 @@ class SharedReceiveQueue final : public Resource {
       : Resource(addon.registry, {domain}), addon_(addon), domain_(domain->verbs()), verbs_(verbs) {}
 
   int Prepare(const ibv_srq_attr& attributes, uint32_t most_descriptors);
-  // Has room for that many receives in each completion queue, in place of what it had.
-  bool Reserve(uint32_t receives);
+  // Entries that it has in each completion queue of its receives.
+  uint32_t reserved() const { return std::max(capacity_, resizing_to_); }
 
   AddonData& addon_;
   ibv_pd* domain_;
@@ -68,7 +69,6 @@ class SharedReceiveQueue final : public Resource {
   std::shared_ptr<Memory> memory_;
   std::optional<SharedQueue> queue_;
   std::map<std::shared_ptr<CompletionQueue>, uint32_t> joined_;
-  uint32_t reserved_ = 0;  // entries in each of them
   uint32_t capacity_ = 0;
   uint32_t resizing_to_ = 0;  // 0 when it is not being resized
 };

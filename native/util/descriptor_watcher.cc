@@ -9,7 +9,7 @@ namespace node_rdma {
 struct DescriptorWatcher::Handle {
   uv_poll_t poll;
   AddonData* addon;
-  Reader* reader;  // null once the watcher is gone
+  Reader* reader;  // null once the watcher is stopped
 
   static void OnPoll(uv_poll_t* poll, int status, int) {
     auto* handle = static_cast<Handle*>(poll->data);
@@ -23,29 +23,45 @@ struct DescriptorWatcher::Handle {
   }
 };
 
-std::unique_ptr<DescriptorWatcher> DescriptorWatcher::Start(AddonData& addon, int descriptor, Reader& reader,
-                                                            int* error) {
-  auto* handle = new Handle{{}, &addon, &reader};
+int DescriptorWatcher::Start(int descriptor) {
+  auto* handle = new Handle{{}, &addon_, &reader_};
   handle->poll.data = handle;
-  if ((*error = -uv_poll_init(addon.loop(), &handle->poll, descriptor))) {
+  if (int error = -uv_poll_init(addon_.loop(), &handle->poll, descriptor)) {
     delete handle;
-    return nullptr;
+    return error;
   }
-  addon.LoopHandleOpened();
-  std::unique_ptr<DescriptorWatcher> watcher(new DescriptorWatcher(handle));
-  watcher->Unref();
+  addon_.LoopHandleOpened();
+  handle_ = handle;
+  descriptor_ = descriptor;
+  if (waiting_ == 0) uv_unref(reinterpret_cast<uv_handle_t*>(&handle->poll));
   // Once, and for good: it is level-triggered, and starting it anew each time would cost a system call.
-  if ((*error = -uv_poll_start(&handle->poll, UV_READABLE, &Handle::OnPoll))) return nullptr;
-  return watcher;
+  const int error = -uv_poll_start(&handle->poll, UV_READABLE, &Handle::OnPoll);
+  if (error) Stop();
+  return error;
 }
 
-DescriptorWatcher::~DescriptorWatcher() {
+void DescriptorWatcher::Stop() {
+  if (!handle_) return;
   handle_->reader = nullptr;
   uv_close(reinterpret_cast<uv_handle_t*>(&handle_->poll), &Handle::OnClose);
+  handle_ = nullptr;
 }
 
-void DescriptorWatcher::Ref() { uv_ref(reinterpret_cast<uv_handle_t*>(&handle_->poll)); }
+void DescriptorWatcher::Resume() {
+  if (!handle_ && descriptor_ >= 0) Start(descriptor_);
+}
 
-void DescriptorWatcher::Unref() { uv_unref(reinterpret_cast<uv_handle_t*>(&handle_->poll)); }
+void DescriptorWatcher::Fail() {
+  Stop();
+  descriptor_ = -1;
+}
+
+void DescriptorWatcher::Ref() {
+  if (waiting_++ == 0 && handle_) uv_ref(reinterpret_cast<uv_handle_t*>(&handle_->poll));
+}
+
+void DescriptorWatcher::Unref() {
+  if (--waiting_ == 0 && handle_) uv_unref(reinterpret_cast<uv_handle_t*>(&handle_->poll));
+}
 
 }  // namespace node_rdma

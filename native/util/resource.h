@@ -57,6 +57,7 @@ class Resource : public std::enable_shared_from_this<Resource> {
   // How many calls on other threads are destroying it: meanwhile it takes no new work. On the JavaScript
   // thread.
   int closing = 0;
+  bool usable() const { return closing == 0 && !closed(); }
 
   // True for what the library keeps anyway, so that forgetting to close it leaks nothing.
   virtual bool borrowed() const { return false; }

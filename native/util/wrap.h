@@ -68,7 +68,7 @@ class Wrap : public Napi::ObjectWrap<Self> {
 
   // The native object while it is open; null, with ERR_RDMA_CLOSED pending, once it is closed.
   std::shared_ptr<Native> Open(Napi::Env env) {
-    if (native_ && !native_->closed() && !native_->closing) return native_;
+    if (native_ && native_->usable()) return native_;
     AddonData::Of(env).ThrowCode(env, "ERR_RDMA_CLOSED", std::string(Self::kName) + " is closed");
     return nullptr;
   }
