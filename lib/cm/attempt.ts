@@ -4,6 +4,7 @@ import { abortSignal, integer, options as checkOptions } from '../verbs/validate
 import type { CmEventType } from './constants.js';
 import type { EventChannel } from './event-channel.js';
 import type { DecodedCmEvent } from './events.js';
+import { waitFor, type WaitPlan } from './wait.js';
 
 /** How long to wait for the peer or the network. */
 export interface CmWaitOptions {
@@ -76,33 +77,26 @@ export class Attempt {
         `${this.#owner.label}: ${busy} is under way: await it before ${plan.what}`,
       );
     }
-    return new Promise((resolve, reject) => {
-      const release = this.#channel().hold(this.#owner);
-      const { signal, timeoutMs } = plan;
-      const abort = () => {
+    const wait: WaitPlan = {
+      signal: plan.signal,
+      timeoutMs: plan.timeoutMs,
+      late: () =>
+        new RdmaError(
+          'ERR_RDMA_TIMEOUT',
+          `${this.#owner.label}: ${plan.what} took longer than ${plan.timeoutMs} ms`,
+        ),
+      givenUp: () => {
         plan.givenUp();
-        finish(abortError(signal!));
-      };
-      const expire = () => {
-        plan.givenUp();
-        finish(
-          new RdmaError(
-            'ERR_RDMA_TIMEOUT',
-            `${this.#owner.label}: ${plan.what} took longer than ${timeoutMs} ms`,
-          ),
-        );
-      };
-      const timer = timeoutMs === undefined ? undefined : setTimeout(expire, timeoutMs);
+        this.#pending = undefined;
+      },
+      hold: () => this.#channel().hold(this.#owner),
+    };
+    return waitFor(wait, (settle) => {
       const finish = (outcome: DecodedCmEvent | Error) => {
         if (this.#pending !== pending) return;
         this.#pending = undefined;
-        clearTimeout(timer);
-        signal?.removeEventListener('abort', abort);
-        release();
-        if (outcome instanceof Error) reject(outcome);
-        else resolve(outcome);
+        settle(outcome);
       };
-      signal?.addEventListener('abort', abort);
       // The event may come before the call on the other thread has ended, which still uses the identifier.
       let started = false;
       let early: DecodedCmEvent | Error | undefined;

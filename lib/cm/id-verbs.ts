@@ -119,27 +119,9 @@ export abstract class CmVerbs extends Resource {
       const native = explaining(
         { device: context.device.name },
         (errno) => (errno === 22 ? this.invalidAdvice() : ''),
-        () =>
-          this.native.createQp(
-            pd.native,
-            request.type,
-            request.sendCq.native,
-            request.recvCq.native,
-            request.srq?.native,
-            request.cap,
-            request.sqSigAll,
-            request.descriptors,
-          ),
+        () => this.native.createQp(pd.native, ...request.forNative),
       );
-      return (this.#qp = new QueuePair(
-        native,
-        pd,
-        request.sendCq,
-        request.recvCq,
-        request.srq,
-        full.type,
-        this,
-      ));
+      return (this.#qp = new QueuePair(native, pd, request, this));
     } catch (error) {
       for (const cq of made) cq.close();
       throw error;

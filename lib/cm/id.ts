@@ -1,5 +1,5 @@
 import { asyncEventTypes, qpStates } from '../verbs/constants.js';
-import { abortError, explain, invalidArgType, outOfRange, RdmaError } from '../verbs/errors.js';
+import { explain, invalidArgType, outOfRange, RdmaError } from '../verbs/errors.js';
 import { formatGid } from '../verbs/gid.js';
 import type { NativeCmEvent, NativeCmId } from '../verbs/native.js';
 import { maskedAttributes, type QueuePairAttributes } from '../verbs/queue-pair-attributes.js';
@@ -18,6 +18,7 @@ import { decodeCmEvent, type CmEvent, type DecodedCmEvent } from './events.js';
 import { CmIdEvents } from './id-events.js';
 import { CmVerbs } from './id-verbs.js';
 import { MulticastGroup } from './multicast.js';
+import { waitFor } from './wait.js';
 import { packPrivateData, type PrivateDataOptions } from './private-data.js';
 import { listenerClosed, RequestQueue } from './requests.js';
 
@@ -592,8 +593,8 @@ export class CmId extends CmVerbs {
       this.#requested(event);
       return;
     }
-    if (FAILURES.has(event.type)) event.error = failureOf(event, this.#attemptSubject(event));
-    else if (event.type === 'disconnected') event.error = failureOf(event, this.#attemptSubject(event));
+    if (FAILURES.has(event.type) || event.type === 'disconnected')
+      event.error = failureOf(event, this.#attemptSubject(event));
     const joined = event.multicast === undefined ? undefined : this.#joins.get(event.multicast);
     // At once: the next event may be there already, and find it connected.
     if (event.type === 'established' && this.#state === 'connecting') this.#state = 'connected';
@@ -674,27 +675,19 @@ export class CmId extends CmVerbs {
   }
 
   #nextRequest({ signal, timeoutMs }: CmWaitOptions): Promise<CmId | undefined> {
-    return new Promise((resolve, reject) => {
-      const release = this.#channel.hold(this);
-      const settle = (outcome: CmId | Error | undefined) => {
-        clearTimeout(timer);
-        signal?.removeEventListener('abort', abort);
-        release();
-        if (outcome instanceof Error) reject(outcome);
-        else resolve(outcome);
-      };
-      const giveUp = (error: Error) => {
-        takeBack();
-        settle(error);
-      };
-      const abort = () => giveUp(abortError(signal!));
-      const expire = () =>
-        giveUp(new RdmaError('ERR_RDMA_TIMEOUT', `${this.label}: no request came in ${timeoutMs} ms`));
-      const timer = timeoutMs === undefined ? undefined : setTimeout(expire, timeoutMs);
-      signal?.addEventListener('abort', abort);
-      let takeBack = () => undefined as void;
-      takeBack = this.#requests.take(settle);
-    });
+    let takeBack = () => undefined as void;
+    return waitFor<CmId | undefined>(
+      {
+        signal,
+        timeoutMs,
+        late: () => new RdmaError('ERR_RDMA_TIMEOUT', `${this.label}: no request came in ${timeoutMs} ms`),
+        givenUp: () => takeBack(),
+        hold: () => this.#channel.hold(this),
+      },
+      (settle) => {
+        takeBack = this.#requests.take(settle);
+      },
+    );
   }
 
   #joined(
@@ -703,37 +696,34 @@ export class CmId extends CmVerbs {
     signal: AbortSignal | undefined,
     timeoutMs: number,
   ): Promise<DecodedCmEvent> {
-    return new Promise((resolve, reject) => {
-      const release = this.#channel.hold(this);
-      const finish = (outcome: DecodedCmEvent | Error) => {
-        this.#joins.delete(serial);
-        clearTimeout(timer);
-        signal?.removeEventListener('abort', abort);
-        release();
-        if (outcome instanceof Error) reject(outcome);
-        else resolve(outcome);
-      };
-      const giveUp = (error: Error) => {
-        if (!this.closed) this.leaveMulticast(address);
-        finish(error);
-      };
-      const abort = () => giveUp(abortError(signal!));
-      const timer = setTimeout(() => {
-        giveUp(
+    const giveUp = () => {
+      if (!this.closed) this.leaveMulticast(address);
+      this.#joins.delete(serial);
+    };
+    return waitFor<DecodedCmEvent>(
+      {
+        signal,
+        timeoutMs,
+        late: () =>
           new RdmaError(
             'ERR_RDMA_TIMEOUT',
             `${this.label}: joining ${address} took longer than ${timeoutMs} ms`,
           ),
-        );
-      }, timeoutMs);
-      signal?.addEventListener('abort', abort);
-      const settle = (outcome: DecodedCmEvent | Error) => {
-        const failure = outcome instanceof Error ? outcome : outcome.error;
-        if (failure === undefined) finish(outcome);
-        else giveUp(failure);
-      };
-      this.#joins.set(serial, { address, settle });
-    });
+        givenUp: giveUp,
+        hold: () => this.#channel.hold(this),
+      },
+      (settle) => {
+        this.#joins.set(serial, {
+          address,
+          settle: (outcome) => {
+            const failure = outcome instanceof Error ? outcome : outcome.error;
+            if (failure !== undefined) giveUp();
+            else this.#joins.delete(serial);
+            settle(failure ?? outcome);
+          },
+        });
+      },
+    );
   }
 
   /** Brings a queue pair of the program's own to INIT, unless it is there. */

@@ -82,11 +82,8 @@ async function boot(engine: Engine, options: EngineOptions): Promise<AgentMachin
   const client = new AgentClient(booted.channel, booted.window);
   const end = once(async (): Promise<void> => {
     if (options.out !== undefined) {
-      const enough = new AbortController();
-      const late = delay(syncTimeout, undefined, { signal: enough.signal });
+      const late = delay(syncTimeout, undefined, { ref: false });
       await Promise.race([client.sync(), booted.process.ended, late]).catch(() => {});
-      enough.abort();
-      late.catch(() => {});
     }
     await booted.process.kill();
     client.close();

@@ -158,6 +158,16 @@ export interface NativeCompletionChannel extends NativeResource {
   readonly fd: number;
 }
 
+export type NativeQueuePairOptions = [
+  type: number,
+  sendCq: NativeCompletionQueue,
+  recvCq: NativeCompletionQueue,
+  srq: NativeSharedReceiveQueue | undefined,
+  cap: Uint32Array,
+  sqSigAll: boolean,
+  descriptors: number,
+];
+
 export interface NativeProtectionDomain extends NativeResource {
   regMr(
     source: number | ArrayBufferView,
@@ -171,15 +181,7 @@ export interface NativeProtectionDomain extends NativeResource {
     pageSize: number,
     iova: bigint | undefined,
   ): NativeMemoryRegion;
-  createQp(
-    type: number,
-    sendCq: NativeCompletionQueue,
-    recvCq: NativeCompletionQueue,
-    srq: NativeSharedReceiveQueue | undefined,
-    cap: Uint32Array,
-    sqSigAll: boolean,
-    descriptors: number,
-  ): NativeQueuePair;
+  createQp(...options: NativeQueuePairOptions): NativeQueuePair;
   createSrq(maxWr: number, maxSge: number, srqLimit: number, descriptors: number): NativeSharedReceiveQueue;
   createAh(words: Uint32Array): Promise<NativeAddressHandle>;
   createAhSync(words: Uint32Array): NativeAddressHandle;
@@ -313,16 +315,7 @@ export interface NativeCmId extends NativeResource {
     sourcePort: number,
   ): void;
   resolveRoute(timeoutMs: number): Promise<void>;
-  createQp(
-    pd: NativeProtectionDomain,
-    type: number,
-    sendCq: NativeCompletionQueue,
-    recvCq: NativeCompletionQueue,
-    srq: NativeSharedReceiveQueue | undefined,
-    cap: Uint32Array,
-    sqSigAll: boolean,
-    descriptors: number,
-  ): NativeQueuePair;
+  createQp(pd: NativeProtectionDomain, ...options: NativeQueuePairOptions): NativeQueuePair;
   connect(parameters: Uint32Array, privateData: Uint8Array | undefined): Promise<void>;
   establish(): Promise<void>;
   listen(backlog: number): void;

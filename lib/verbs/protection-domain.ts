@@ -91,18 +91,9 @@ export class ProtectionDomain extends Resource {
           : errno === 22 && request.cap[4]! > 0
             ? `The device attributes allow all of it but maxInlineData, which no attribute tells: ${request.cap[4]} may be too much`
             : '',
-      () =>
-        this.#native.createQp(
-          request.type,
-          request.sendCq.native,
-          request.recvCq.native,
-          request.srq?.native,
-          request.cap,
-          request.sqSigAll,
-          request.descriptors,
-        ),
+      () => this.#native.createQp(...request.forNative),
     );
-    return new QueuePair(native, this, request.sendCq, request.recvCq, request.srq, options.type);
+    return new QueuePair(native, this, request);
   }
 
   /**

@@ -21,7 +21,7 @@ import {
   type ErrorSubject,
 } from './errors.js';
 import { parseGid, type GidChoice, type GidSelection } from './gid.js';
-import type { NativeQueuePair } from './native.js';
+import type { NativeQueuePair, NativeQueuePairOptions } from './native.js';
 import { addressAdvice, randomFlowLabel, requireGid } from './path.js';
 import { postRequests, type Posting } from './posting.js';
 import type { ProtectionDomain } from './protection-domain.js';
@@ -151,21 +151,24 @@ export function checkQueuePairOptions(options: QueuePairOptions, context: Contex
     maxRecvSge = 1,
     maxInlineData = 0,
   } = options;
-  return {
+  const cap = Uint32Array.of(
+    withinDevice('maxSendWr', maxSendWr, 1, maxQpWr, device),
+    withinDevice('maxRecvWr', maxRecvWr, 0, maxQpWr, device),
+    withinDevice('maxSendSge', maxSendSge, 1, maxSge, device),
+    withinDevice('maxRecvSge', maxRecvSge, 1, maxSge, device),
+    integer('maxInlineData', maxInlineData, 0, 2 ** 16),
+  );
+  const descriptors = integer('descriptors', options.descriptors ?? DEFAULT_DESCRIPTORS, 1, 2 ** 20);
+  const forNative: NativeQueuePairOptions = [
     type,
-    sendCq,
-    recvCq,
-    srq,
-    cap: Uint32Array.of(
-      withinDevice('maxSendWr', maxSendWr, 1, maxQpWr, device),
-      withinDevice('maxRecvWr', maxRecvWr, 0, maxQpWr, device),
-      withinDevice('maxSendSge', maxSendSge, 1, maxSge, device),
-      withinDevice('maxRecvSge', maxRecvSge, 1, maxSge, device),
-      integer('maxInlineData', maxInlineData, 0, 2 ** 16),
-    ),
-    sqSigAll: options.sqSigAll === true,
-    descriptors: integer('descriptors', options.descriptors ?? DEFAULT_DESCRIPTORS, 1, 2 ** 20),
-  };
+    sendCq.native,
+    recvCq.native,
+    srq?.native,
+    cap,
+    options.sqSigAll === true,
+    descriptors,
+  ];
+  return { type: options.type, sendCq, recvCq, srq, cap, forNative };
 }
 
 /** A queue pair (`struct ibv_qp`). Made by {@link ProtectionDomain.createQp}. */
@@ -196,10 +199,7 @@ export class QueuePair extends Resource {
   constructor(
     native: NativeQueuePair,
     pd: ProtectionDomain,
-    sendCq: CompletionQueue,
-    recvCq: CompletionQueue,
-    srq: SharedReceiveQueue | undefined,
-    type: QpType,
+    { sendCq, recvCq, srq, type }: ReturnType<typeof checkQueuePairOptions>,
     owner?: Resource,
   ) {
     super(native, [

@@ -8,6 +8,7 @@ import {
   channel,
   connected,
   listener,
+  meet,
   queueOf,
   resolved,
 } from '../support/cm.js';
@@ -90,11 +91,7 @@ describe('a connection', () => {
   it('is made over IPv6', async () => {
     const { id, port } = listener(channel(), address6B);
     const client = await resolved(port, { from: address6A, to: address6B });
-    client.createQp();
-    const connecting = client.connect();
-    const server = await id.getRequest(DEADLINE);
-    server.createQp();
-    await Promise.all([connecting, server.accept()]);
+    const { server } = await meet(client, id);
     expect(client.peerAddress).toMatchObject({ family: 'IPv6', address: address6B, port });
     expect(await say(client, server, pattern(10, 3))).toEqual(pattern(10, 3));
   });
@@ -197,11 +194,7 @@ describe('a connection', () => {
     client.events.on('close', () => seen.push('close'));
     await client.resolveAddr(addressB, port, { source: addressA });
     await client.resolveRoute();
-    client.createQp();
-    const connecting = client.connect();
-    const server = await id.getRequest(DEADLINE);
-    server.createQp();
-    await Promise.all([connecting, server.accept()]);
+    const { server } = await meet(client, id);
     const ended = client.disconnected(DEADLINE);
     await server.disconnect();
     await ended;
@@ -393,11 +386,7 @@ describe('an identifier', () => {
     client.setOption('afOnly', false);
     await client.resolveAddr(addressB, port, { source: addressA });
     await client.resolveRoute();
-    client.createQp();
-    const connecting = client.connect();
-    const server = await id.getRequest(DEADLINE);
-    server.createQp();
-    await Promise.all([connecting, server.accept()]);
+    await meet(client, id);
     expect(client.qp!.query()).toMatchObject({ timeout: 16, ahAttr: { trafficClass: 104 } });
   });
 

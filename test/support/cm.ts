@@ -53,24 +53,31 @@ export interface Connected {
   event: CmEvent;
 }
 
-/** Two identifiers, connected over the wire, each with a queue pair of the connection manager's. */
-export async function connected({
-  qp = {},
-  connect = {},
-  accept = {},
-}: {
+interface Meeting {
   qp?: CmQueuePairOptions;
   connect?: CmConnectOptions;
   accept?: CmConnectOptions;
-} = {}): Promise<Connected> {
-  const { id, port } = listener();
-  const client = await resolved(port);
+}
+
+/** Connects an identifier that knows the way to a listener, with a queue pair of the connection manager's at each end. */
+export async function meet(
+  client: CmId,
+  listening: CmId,
+  { qp = {}, connect = {}, accept = {} }: Meeting = {},
+): Promise<Omit<Connected, 'client'>> {
   client.createQp(qp);
   const connecting = client.connect(connect);
-  const server = await id.getRequest({ timeoutMs: 20_000 });
+  const server = await listening.getRequest({ timeoutMs: 20_000 });
   server.createQp(qp);
   const [event] = await Promise.all([connecting, server.accept(accept)]);
-  return { client, server, event };
+  return { server, event };
+}
+
+/** Two identifiers, connected over the wire, each with a queue pair of the connection manager's. */
+export async function connected(options: Meeting = {}): Promise<Connected> {
+  const { id, port } = listener();
+  const client = await resolved(port);
+  return { client, ...(await meet(client, id, options)) };
 }
 
 /** A completion queue on the context of an identifier, which outlives it and is closed with the test. */
