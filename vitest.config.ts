@@ -42,6 +42,8 @@ export default defineConfig({
   test: {
     pool: 'forks',
     fileParallelism: false,
+    // Of tests that may run side by side, as the programs in test/process: as many as an emulated machine has processors.
+    maxConcurrency: 2,
     execArgv: ['--enable-source-maps'],
     projects: [
       { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], pool: 'threads', testTimeout: 20_000 } },

@@ -1,8 +1,10 @@
 // What identifiers of the connection manager do to the life of a process, and the end of a process to its peer.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { identifiers, programFile, resources, run } from './run.js';
+import { describe, expect, it } from 'vitest';
+import { leaveNothing, programFile, run } from './run.js';
+
+leaveNothing();
 
 async function succeeds(way: string, stdout: string | RegExp, status = 0, flags: string[] = []) {
   const end = await run('cm', [way], flags);
@@ -11,11 +13,9 @@ async function succeeds(way: string, stdout: string | RegExp, status = 0, flags:
     signal: null,
     stdout: typeof stdout === 'string' ? stdout : (expect.stringMatching(stdout) as string),
   });
-  expect(resources()).toEqual([]);
-  expect(identifiers()).toEqual([]);
 }
 
-describe('a process', () => {
+describe.concurrent('a process', () => {
   it('ends although it is connected and listens to events', () => succeeds('idle', 'connected\n'));
 
   it('ends although it listens, where it says so', () => succeeds('unref', 'listening\n'));
@@ -27,13 +27,15 @@ describe('a process', () => {
   it('throws while it is connected', () => succeeds('throw', 'connected\n', 1));
 });
 
-it('workers with identifiers can be terminated, and their peers hear of it', () =>
-  succeeds('terminate', 'all workers ended\n'));
+it.concurrent('workers with identifiers can be terminated, and their peers hear of it', () =>
+  succeeds('terminate', 'all workers ended\n'),
+);
 
-it('identifiers that are forgotten are found, and told of once for each kind', () =>
-  succeeds('collect', /"CmId".*"EventChannel".*"QueuePair"/, 0, ['--expose-gc', '--no-warnings']));
+it.concurrent('identifiers that are forgotten are found, and told of once for each kind', () =>
+  succeeds('collect', /"CmId".*"EventChannel".*"QueuePair"/, 0, ['--expose-gc', '--no-warnings']),
+);
 
-it('a peer that is killed is missed', async () => {
+it.concurrent('a peer that is killed is missed', async ({ onTestFinished }) => {
   const start = (...args: string[]) => {
     const child = execFile(process.execPath, [programFile('cm'), ...args]);
     onTestFinished(() => void child.kill('SIGKILL'));

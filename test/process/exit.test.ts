@@ -1,6 +1,8 @@
 // How programs end: at every stage, in every way, with work in flight. None may crash, hang or leave a verbs object behind.
 import { describe, expect, it } from 'vitest';
-import { resources, run } from './run.js';
+import { leaveNothing, run } from './run.js';
+
+leaveNothing();
 
 // Each process costs a second or more in a machine, so not every stage ends in every way.
 const ends: [way: string, status: number, stages: string[]][] = [
@@ -9,22 +11,20 @@ const ends: [way: string, status: number, stages: string[]][] = [
   ['throw', 1, ['modifying', 'inFlight']],
 ];
 
-describe.each(ends)('a process that ends by %s', (way, status, stages) => {
+describe.concurrent.each(ends)('a process that ends by %s', (way, status, stages) => {
   it.each(stages)('at stage %s', async (stage) => {
     const end = await run('exit-at', [stage, way]);
     expect(end, end.stderr).toMatchObject({ status, signal: null, stdout: `reached ${stage}\n` });
-    expect(resources()).toEqual([]);
   });
 });
 
-it('workers with work in flight end, terminated or by themselves, also two at once', async () => {
+it.concurrent('workers with work in flight end, terminated or by themselves, also two at once', async () => {
   const end = await run('workers', ['2']);
   expect(end, end.stderr).toMatchObject({ status: 0, signal: null, stdout: 'all workers ended\n' });
   expect(end.stderr).toBe('');
-  expect(resources()).toEqual([]);
 });
 
-it('what is forgotten is found, told once for each kind, and destroyed', async () => {
+it.concurrent('what is forgotten is found, told once for each kind, and destroyed', async () => {
   const end = await run('collect', [], ['--expose-gc', '--no-warnings']);
   expect(end, end.stderr).toMatchObject({ status: 0, signal: null });
   const [kinds, length] = end.stdout.trim().split('\n');
@@ -36,5 +36,4 @@ it('what is forgotten is found, told once for each kind, and destroyed', async (
     'QueuePair',
   ]);
   expect(length).toBe('4096');
-  expect(resources()).toEqual([]);
 });

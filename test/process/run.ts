@@ -1,6 +1,7 @@
 // Programs that tests run as processes of their own.
 import { execFile, execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { afterAll, expect } from 'vitest';
 
 export const programFile = (name: string) => fileURLToPath(new URL(`programs/${name}.mjs`, import.meta.url));
 
@@ -33,8 +34,15 @@ export function resources(whose: 'others' | 'own' = 'others'): string[] {
 }
 
 /** Identifiers of the connection manager of processes that the kernel still has. */
-export function identifiers(): string[] {
+function identifiers(): string[] {
   return execFileSync('rdma', ['resource', 'show', 'cm_id'], { encoding: 'utf8' })
     .split('\n')
     .filter((line) => /\bpid \d+/.test(line) && !line.includes(` pid ${process.pid} `));
+}
+
+/** Nothing that the programs of a file had is left in the kernel when its tests, which run side by side, are over. */
+export function leaveNothing(): void {
+  afterAll(() => {
+    expect([...resources(), ...identifiers()]).toEqual([]);
+  });
 }
