@@ -130,6 +130,7 @@ int CompletionQueue::Poll(uint32_t limit) {
         ReleaseAbandoned(1);
         continue;
       }
+      const bool first = queue->IsFirst(wc.wr_id);
       const uint64_t id = queue->End(wc.wr_id);
       record->id = static_cast<uint32_t>(id);
       record->id_high = static_cast<uint32_t>(id >> 32);
@@ -144,7 +145,10 @@ int CompletionQueue::Poll(uint32_t limit) {
       record->service_level = wc.sl;
       record->pkey_index = wc.pkey_index;
       record->source_lid = wc.slid;
-      if (wc.status != IBV_WC_SUCCESS) queue->NoteFailure();
+      if (wc.status != IBV_WC_SUCCESS) {
+        record->flags = first;
+        queue->NoteFailure();
+      }
       ++record;
       ++taken;
     }

@@ -55,7 +55,8 @@ struct CompletionRecord {
   uint32_t id;
   uint8_t status;  // IBV_WC_*; unless it is 0 only id, id_high, status, qp_num and vendor_error are valid
   uint8_t opcode;  // IBV_WC_*, receive opcodes have the high bit set
-  uint8_t flags;   // IBV_WC_GRH, IBV_WC_WITH_IMM, IBV_WC_WITH_INV
+  uint8_t flags;   // IBV_WC_GRH, IBV_WC_WITH_IMM, IBV_WC_WITH_INV; in a failed completion of a send 1 where
+                   // nothing was ever sent before it
   uint8_t dlid_path_bits;
   uint32_t byte_length;  // vendor_error in a failed completion
   uint32_t imm_data;     // or the rkey that was invalidated

@@ -238,9 +238,10 @@ bool QueuePair::TranslateTarget(const SendDescriptor& d, uint32_t ahead, uint64_
 }
 
 PostResult QueuePair::PostSend(uint32_t first, uint32_t count) {
-  if (state_ != IBV_QPS_RTS && state_ != IBV_QPS_SQD && state_ != IBV_QPS_SQE && state_ != IBV_QPS_ERR) {
-    return PostResult::Refused(kBadState, std::string("a queue pair in state ") + StateName(state_) +
-                                              " cannot send: it must be RTS");
+  const ibv_qp_state state = posting_state_;
+  if (state != IBV_QPS_RTS && state != IBV_QPS_SQD && state != IBV_QPS_SQE && state != IBV_QPS_ERR) {
+    return PostResult::Refused(
+        kBadState, std::string("a queue pair in state ") + StateName(state) + " cannot send: it must be RTS");
   }
   PostResult result;
   count = send_->Fitting(count);
@@ -275,31 +276,39 @@ PostResult QueuePair::PostReceive(uint32_t first, uint32_t count) {
     return PostResult::Refused(kBadState,
                                "this queue pair takes its receives from a shared receive queue: post there");
   }
-  if (state_ == IBV_QPS_RESET || state_ == IBV_QPS_ERR) {
-    return PostResult::Refused(kBadState,
-                               std::string("a queue pair in state ") + StateName(state_) +
-                                   " takes no receive requests: " +
-                                   (state_ == IBV_QPS_ERR ? "they might never end" : "bring it to INIT"));
+  const ibv_qp_state state = posting_state_;
+  if (state == IBV_QPS_RESET || state == IBV_QPS_ERR) {
+    return PostResult::Refused(
+        kBadState, std::string("a queue pair in state ") + StateName(state) + " takes no receive requests: " +
+                       (state == IBV_QPS_ERR ? "they might never end" : "bring it to INIT"));
   }
-  return receive_->PostReceives(first, count, [this](ibv_recv_wr* requests, ibv_recv_wr** bad) {
+  const uint64_t least = type() == IBV_QPT_UD ? sizeof(ibv_grh) : 0;
+  return receive_->PostReceives(first, count, least, [this](ibv_recv_wr* requests, ibv_recv_wr** bad) {
     return ibv_post_recv(verbs_, requests, bad);
   });
 }
 
 void QueuePair::NoteModified(const ibv_qp_attr& attributes, int mask) {
   if (mask & IBV_QP_MAX_QP_RD_ATOMIC) initiator_depth_ = attributes.max_rd_atomic;
-  if (mask & IBV_QP_STATE) state_ = attributes.qp_state;
+  if (mask & IBV_QP_STATE) NoteState(attributes.qp_state);
   ibv_port_attr port = {};
   if (mask & IBV_QP_PORT && ibv_query_port(verbs_->context, attributes.port_num, &port) == 0) {
     most_bytes_ = type() == IBV_QPT_UD ? 128ull << port.active_mtu : port.max_msg_sz;
   }
 }
 
+void QueuePair::NoteState(ibv_qp_state state) {
+  if (state == IBV_QPS_RESET && state_ != IBV_QPS_RESET) {
+    for (auto* queue : {&send_, &receive_}) (*queue)->requests()->BeginAnew();
+  }
+  state_ = posting_state_ = state;
+}
+
 void QueuePair::NoteQueried() {
   ibv_qp_attr attributes = {};
   ibv_qp_init_attr init = {};
   if (Query(&attributes, &init) != 0) return;
-  NoteModified(attributes, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_MAX_QP_RD_ATOMIC);
+  NoteModified(attributes, kQueried);
 }
 
 void QueuePair::NoteFailure(bool of_send) {
@@ -308,6 +317,7 @@ void QueuePair::NoteFailure(bool of_send) {
   } else if (of_send && state_ == IBV_QPS_RTS) {
     state_ = IBV_QPS_SQE;
   }
+  if (posting_state_ != IBV_QPS_RESET) Stays();
 }
 
 int QueuePair::Modify(ibv_qp_attr* attributes, int mask) const {
@@ -337,6 +347,11 @@ struct Modification {
     UnpackQpAttributes(words, &attributes);
     mask = static_cast<int>(bits);
     return true;
+  }
+
+  bool Stops() const {
+    return mask & IBV_QP_STATE &&
+           (attributes.qp_state == IBV_QPS_RESET || attributes.qp_state == IBV_QPS_ERR);
   }
 
   void NoteIn(QueuePair& queue_pair) const { queue_pair.NoteModified(attributes, mask); }
@@ -378,6 +393,7 @@ Napi::Value QueuePairWrap::Modify(const Napi::CallbackInfo& info) {
   if (!queue_pair || !modification->Read(info)) return {};
   std::vector<Resource::Hold> holds;
   holds.emplace_back(queue_pair);
+  if (modification->Stops()) queue_pair->GoingTo(modification->attributes.qp_state);
   return PromiseWorker::Run(
       env, "ibv_modify_qp", std::move(holds),
       [queue_pair, modification] {
@@ -386,6 +402,10 @@ Napi::Value QueuePairWrap::Modify(const Napi::CallbackInfo& info) {
       [queue_pair, modification](Napi::Env done_env) {
         modification->NoteIn(*queue_pair);
         return done_env.Undefined();
+      },
+      [queue_pair] {
+        queue_pair->Stays();
+        queue_pair->NoteQueried();
       });
 }
 
@@ -412,7 +432,7 @@ Napi::Value QueuePairWrap::Query(const Napi::CallbackInfo& info) {
     AddonData::Of(env).ThrowErrno(env, "ibv_query_qp", error);
     return {};
   }
-  queue_pair->NoteState(attributes.qp_state);
+  queue_pair->NoteModified(attributes, QueuePair::kQueried);
   auto words = Napi::Uint32Array::New(env, kQpAttributeWords);
   PackQpAttributes(attributes, words.Data());
   return words;

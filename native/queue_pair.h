@@ -48,9 +48,12 @@ class QueuePair final : public Resource {
   int Query(ibv_qp_attr* attributes, ibv_qp_init_attr* init) const;
 
   void NoteModified(const ibv_qp_attr& attributes, int mask);
-  void NoteState(ibv_qp_state state) { state_ = state; }
+  // A modification to RESET or ERR is on its way on another thread: what is posted meanwhile might never end.
+  void GoingTo(ibv_qp_state state) { posting_state_ = state; }
+  void Stays() { posting_state_ = state_; }
   // Notes what the device has, where something else has modified it.
   void NoteQueried();
+  static constexpr int kQueried = IBV_QP_STATE | IBV_QP_PORT | IBV_QP_MAX_QP_RD_ATOMIC;
   // A completion has failed: a connected queue pair is in the error state now, one for datagrams only its
   // send queue.
   void NoteFailure(bool of_send);
@@ -79,6 +82,7 @@ class QueuePair final : public Resource {
   // Lays the queues out and takes the memory; 0 or a positive errno.
   int Prepare(uint32_t most_descriptors);
   int DestroyOfConnectionManager();
+  void NoteState(ibv_qp_state state);
 
   // Both return false with `problem` set when the descriptor asks for what must not be.
   bool TranslateSend(const SendDescriptor& descriptor, uint32_t place, uint32_t ahead, ibv_send_wr* request,
@@ -91,6 +95,7 @@ class QueuePair final : public Resource {
   ibv_qp* verbs_;
   ibv_qp_cap cap_;
   ibv_qp_state state_ = IBV_QPS_RESET;
+  ibv_qp_state posting_state_ = IBV_QPS_RESET;  // state_, but where that is about to change
   uint8_t initiator_depth_ = 0;
   uint64_t most_bytes_ = UINT64_MAX;  // of one message: the port's maximum, or its MTU for datagrams
   bool joined_srq_ = false;

@@ -95,9 +95,10 @@ class SharedQueue {
   bool Translate(const Elements& wanted, ibv_sge* elements, int* translated, uint64_t* total,
                  std::string* problem);
 
-  // Posts receives: everything is checked before `post`, the verbs function, is called.
+  // Posts receives: everything is checked before `post`, the verbs function, is called. A receive of fewer
+  // bytes than `least` could take no message at all.
   template <class Post>
-  PostResult PostReceives(uint32_t first, uint32_t count, Post post);
+  PostResult PostReceives(uint32_t first, uint32_t count, uint64_t least, Post post);
 
   Napi::Object ToObject(Napi::Env env) const;
 
@@ -116,7 +117,7 @@ class SharedQueue {
 };
 
 template <class Post>
-PostResult SharedQueue::PostReceives(uint32_t first, uint32_t count, Post post) {
+PostResult SharedQueue::PostReceives(uint32_t first, uint32_t count, uint64_t least, Post post) {
   PostResult result;
   count = Fitting(count);
   if (count == 0) return result;
@@ -138,6 +139,11 @@ PostResult SharedQueue::PostReceives(uint32_t first, uint32_t count, Post post) 
     if (!Translate(wanted, request.sg_list, &request.num_sge, &total, &result.problem)) {
       return PostResult::Refused(kBadDescriptor,
                                  "descriptor " + std::to_string(place) + ": " + result.problem);
+    }
+    if (total < least) {
+      return PostResult::Refused(
+          kBadDescriptor, "descriptor " + std::to_string(place) + ": " + std::to_string(total) +
+                              " bytes take no datagram: the GRH before it needs " + std::to_string(least));
     }
     request.next = i + 1 < count ? &requests[i + 1] : nullptr;
   }

@@ -43,7 +43,7 @@ void SharedReceiveQueue::OnClosed() {
 }
 
 PostResult SharedReceiveQueue::PostReceive(uint32_t first, uint32_t count) {
-  return queue_->PostReceives(first, count, [this](ibv_recv_wr* requests, ibv_recv_wr** bad) {
+  return queue_->PostReceives(first, count, /*least=*/0, [this](ibv_recv_wr* requests, ibv_recv_wr** bad) {
     return ibv_post_srq_recv(verbs_, requests, bad);
   });
 }

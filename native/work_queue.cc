@@ -103,6 +103,16 @@ void WorkQueue::EndAll() {
   counters_->ended = ended_;
 }
 
+void WorkQueue::BeginAnew() {
+  EndAll();
+  began_ = posted_;
+  // Only where there is no slot any more would stale completions find the queue; End() passes them over.
+  if (const uint32_t slot = addon_.queues.Add(this)) {
+    addon_.queues.Remove(slot_);
+    slot_ = slot;
+  }
+}
+
 void WorkQueue::Hold(uint32_t place) {
   for (uint32_t k = 0; k < region_counts_[place]; ++k) {
     ++addon_.regions.Find(regions_[place * max_sge_ + k])->work_requests;

@@ -65,8 +65,15 @@ class WorkQueue {
   // A request of this queue has failed.
   void NoteFailure();
 
+  // Whether it is the first request since the queue began, or began anew.
+  bool IsFirst(uint64_t wr_id) const { return static_cast<uint32_t>(wr_id) == began_; }
+
   // The device has let go of everything: the queue is destroyed.
   void EndAll();
+
+  // The device has dropped everything, without completions, and the queue begins anew. What of it still lies
+  // in the completion queue is nobody's.
+  void BeginAnew();
 
  private:
   bool shared() const { return kind_ == Kind::kSharedReceive; }
@@ -86,6 +93,7 @@ class WorkQueue {
   uint32_t slot_;
   uint32_t posted_ = 0;
   uint32_t ended_ = 0;
+  uint32_t began_ = 0;  // as posted_ was when it began
   QueueCounters* counters_;
   std::vector<uint64_t> ids_;
   std::vector<uint8_t> region_counts_;

@@ -31,6 +31,8 @@ export interface GidSelection {
   netdev?: string;
   /** On RoCE `roceV2` by default. */
   type?: GidType;
+  /** The GID or address that is to be reached: one of its kind (IPv4, global or link-local IPv6) is preferred. */
+  peer?: string;
 }
 
 /** A GID with the reason for choosing it. */
@@ -80,21 +82,28 @@ export function formatGid(raw: Uint8Array): string {
 /** @internal */
 export function gidEntry(entry: NativeGid): GidEntry {
   const gid = formatGid(entry.raw);
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(gid)?.[1];
   return {
     gid,
-    address: mapped ?? gid,
+    address: mapped.exec(gid)?.[1] ?? gid,
     index: entry.index,
     port: entry.port,
     type: gidTypes[entry.type] ?? 'ib',
     netdev: entry.netdev,
     netdevIndex: entry.netdevIndex,
-    scope: mapped !== undefined ? 'ipv4' : /^fe[89ab]/.test(gid) ? 'linkLocal' : 'global',
+    scope: scopeOf(gid),
   };
 }
 
+const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/;
+
+/** @internal The scope of a GID as {@link formatGid} writes it. */
+export function scopeOf(gid: string): GidScope {
+  return mapped.test(gid) ? 'ipv4' : /^fe[89ab]/.test(gid) ? 'linkLocal' : 'global';
+}
+
 const preference: Record<GidScope, number> = { ipv4: 0, global: 1, linkLocal: 2 };
-const scopeNames: Record<GidScope, string> = {
+/** @internal */
+export const scopeNames: Record<GidScope, string> = {
   ipv4: 'IPv4',
   global: 'global IPv6',
   linkLocal: 'link-local IPv6',
@@ -108,8 +117,8 @@ export function describeGid(entry: GidEntry): string {
 }
 
 /**
- * Chooses a port's GID: by the selection, else on RoCE a RoCE v2 GID with the best reach: IPv4, then global IPv6, then
- * link-local; on InfiniBand the first.
+ * Chooses a port's GID: by the selection, else on RoCE a RoCE v2 GID of the peer's kind, else the one with the best reach:
+ * IPv4, then global IPv6, then link-local; on InfiniBand the first.
  *
  * @throws RdmaError `ERR_RDMA_NO_GID`, with what the table holds
  */
@@ -127,9 +136,11 @@ export function chooseGid(
     (selection.netdev === undefined || entry.netdev === selection.netdev);
   const candidates = entries.filter(fits);
   if (candidates.length === 0) throw noGid(entries, selection, type, subject);
-  if (roce) candidates.sort((a, b) => preference[a.scope] - preference[b.scope] || a.index - b.index);
+  const peer = selection.peer === undefined ? undefined : scopeOf(formatGid(parseGid(selection.peer)));
+  const rank = ({ scope }: GidEntry) => (scope === peer ? -1 : preference[scope]);
+  if (roce) candidates.sort((a, b) => rank(a) - rank(b) || a.index - b.index);
   const best = candidates[0]!;
-  return { ...best, reason: reasonFor(best, candidates, selection, roce) };
+  return { ...best, reason: reasonFor(best, candidates, selection, roce, peer) };
 }
 
 function reasonFor(
@@ -137,14 +148,17 @@ function reasonFor(
   candidates: readonly GidEntry[],
   selection: GidSelection,
   roce: boolean,
+  peer: GidScope | undefined,
 ): string {
   if (selection.address !== undefined) return `the GID of address ${best.address}, as asked for`;
   const among = selection.netdev === undefined ? '' : ` of ${best.netdev}, as asked for`;
   if (!roce) return `the first GID${among}: InfiniBand`;
   const passed = candidates.filter((entry) => entry.scope !== best.scope).map((entry) => entry.address);
+  if (peer === best.scope)
+    return `${typeNames[best.type]}${among}, ${scopeNames[peer]} as the peer's ${selection.peer}`;
   const reach: Record<GidScope, string> = {
     ipv4: 'routable over IPv4',
-    global: 'routable over IPv6; the port has no IPv4 address',
+    global: 'routable over IPv6, for want of IPv4',
     linkLocal: 'link-local, for want of any other: it reaches the same subnet only',
   };
   const over =

@@ -225,7 +225,7 @@ export class ProtectionDomain extends Resource {
       ...rest,
       portNum,
       ...(rest.dgid !== undefined && {
-        sgidIndex: rest.sgidIndex ?? this.context.chooseGid(gid, portNum).index,
+        sgidIndex: rest.sgidIndex ?? this.context.chooseGid({ peer: rest.dgid, ...gid }, portNum).index,
         flowLabel: rest.flowLabel ?? randomFlowLabel(),
       }),
     };

@@ -100,7 +100,10 @@ export interface ConnectOptions {
   timeout?: number;
   /** 6 by default: the peer's silence becomes an error after 7 timeouts. 7 would be for ever on rxe. */
   retryCnt?: number;
-  /** 6 by default; 7 is for ever. */
+  /**
+   * How often a message is sent again that found no receive; 6 by default, 7 does not count. The acknowledge timer runs on
+   * meanwhile, so for ever is only 7 together with `retryCnt` 7 or `timeout` 0.
+   */
   rnrRetry?: number;
   /** 12 (640 µs) by default. */
   minRnrTimer?: number;
@@ -301,8 +304,6 @@ export class QueuePair extends Resource {
   ): Promise<void> {
     checkOptions('options', options);
     const { port = 1, pkeyIndex = 0 } = options;
-    const { pkeyTblLen } = this.pd.context.queryPort(port);
-    integer('pkeyIndex', pkeyIndex, 0, pkeyTblLen - 1);
     await this.modify({
       qpState: 'init',
       portNum: port,
@@ -379,10 +380,19 @@ export class QueuePair extends Resource {
     this.#checkEndpoint(remote);
     const { context } = this.pd;
     const port = options.port ?? this.#port;
-    const selection = options.gid ?? (this.#gid === undefined ? {} : { address: this.#gid });
+    const selection =
+      options.gid ?? (this.#gid === undefined ? { peer: remote.gid } : { address: this.#gid });
     const gid = context.chooseGid(selection, port);
     const { activeMtu } = context.queryPort(port);
     const pathMtu = options.pathMtu ?? (Math.min(activeMtu, remote.mtu) as Mtu);
+    if (pathMtu > remote.mtu) {
+      throw new RdmaError(
+        'ERR_RDMA_LIMIT',
+        `pathMtu ${pathMtu} is above the active MTU ${remote.mtu} of the peer (${activeMtu} here): it would drop longer packets. ` +
+          'Use the smaller of both, or raise the MTU of the peer’s network interface.',
+        this.#subject(),
+      );
+    }
     if (this.state === 'reset') await this.init({ ...options, port });
     const ahAttr: AddressVector = {
       dgid: remote.gid,
@@ -424,7 +434,8 @@ export class QueuePair extends Resource {
   /**
    * Posts one request, or several with one call. `ibv_post_send`
    *
-   * All are checked before any is posted. A request that is posted holds its memory regions until it ends.
+   * As many as there are `descriptors` (256 by default) are checked before any of them is posted; a longer list goes out in
+   * parts of that length. A request that is posted holds its memory regions until it ends.
    *
    * @throws TypeError, RangeError for a wrong request; RdmaError `ERR_RDMA_QUEUE_FULL` when not all fit (then none is
    * posted), `ERR_RDMA_INVALID_STATE` before RTS, `ERR_RDMA_INVALID_DESCRIPTOR`; `posted` tells how many went out
@@ -434,9 +445,11 @@ export class QueuePair extends Resource {
   }
 
   /**
-   * Posts one receive, or several with one call. `ibv_post_recv`
+   * Posts one receive, or several with one call. `ibv_post_recv`. For datagrams it needs 40 bytes more than the message, for
+   * the GRH that lies before it.
    *
-   * @throws as {@link postSend}; RdmaError `ERR_RDMA_INVALID_STATE` in RESET and ERR, where a receive would never end
+   * @throws as {@link postSend}; RdmaError `ERR_RDMA_INVALID_STATE` in RESET and ERR, where a receive may never end. A queue pair
+   * that only its peer has brought to ERR, with no request that failed here, is not known to be there until {@link query}
    */
   postRecv(requests: ReceiveRequest | readonly ReceiveRequest[]): void {
     if (this.srq !== undefined) {
@@ -465,19 +478,21 @@ export class QueuePair extends Resource {
 
   /** What verbs takes without a word and then never works. */
   #checkPath(attributes: QueuePairAttributes): void {
-    if (attributes.pathMtu === undefined && attributes.ahAttr === undefined) return;
-    const port = attributes.ahAttr?.portNum || attributes.portNum || this.#port;
-    const { activeMtu, linkLayer } = this.pd.context.queryPort(port);
+    const { pkeyIndex, pathMtu, ahAttr } = attributes;
+    if (pkeyIndex === undefined && pathMtu === undefined && ahAttr === undefined) return;
+    const port = ahAttr?.portNum || attributes.portNum || this.#port;
+    const { activeMtu, linkLayer, pkeyTblLen } = this.pd.context.queryPort(port);
+    if (pkeyIndex !== undefined) integer('pkeyIndex', pkeyIndex, 0, pkeyTblLen - 1);
     const subject = { device: this.pd.context.device.name, port, qpn: this.qpNum };
-    if (attributes.pathMtu !== undefined && attributes.pathMtu > activeMtu) {
+    if (pathMtu !== undefined && pathMtu > activeMtu) {
       throw new RdmaError(
         'ERR_RDMA_LIMIT',
-        `pathMtu ${attributes.pathMtu} is above the active MTU ${activeMtu} of port ${port}: messages longer than that would never ` +
+        `pathMtu ${pathMtu} is above the active MTU ${activeMtu} of port ${port}: messages longer than that would never ` +
           'arrive. Use the smaller of both ends’ active MTUs, or raise the MTU of the network interface (4200 carries 4096).',
         subject,
       );
     }
-    if (attributes.ahAttr !== undefined) requireGid('ahAttr', attributes.ahAttr, linkLayer, port, subject);
+    if (ahAttr !== undefined) requireGid('ahAttr', ahAttr, linkLayer, port, subject);
   }
 
   #modified(attributes: QueuePairAttributes): void {

@@ -43,6 +43,10 @@ const opcodes = new Map<number, CompletionOpcode>(
   Object.entries(CompletionOpcodeNumber).map(([name, number]) => [number, name as CompletionOpcode]),
 );
 
+/** What a queue pair adds to retryExcErr that has failed with its very first request. */
+const NEVER_REACHED =
+  '. Nothing was ever acknowledged on this queue pair: look at the GIDs of both ends, the firewall and the MTU of the path first';
+
 /** Set in the opcodes of receives. */
 const RECEIVE = 0x80;
 
@@ -70,7 +74,7 @@ const meanings: Record<Exclude<CompletionStatus, 'success'>, string> = {
     'the peer could not carry the operation out: on rxe a receive that is smaller than the message, or a bad key in it',
   retryExcErr:
     'no acknowledgement after (retryCnt + 1) timeouts: the peer is gone or not connected, the GID or MTU is wrong, or UDP port 4791 ' +
-    'is blocked on the way. The peer may or may not have executed the message',
+    'is blocked on the way; or it had no receive posted for so long. The peer may or may not have executed the message',
   rnrRetryExcErr:
     'the peer had no receive posted for as long as rnrRetry allows: post receives ahead, or use credits',
   locRddViolErr: 'a domain violation (RD transport)',
@@ -105,7 +109,9 @@ export class CompletionReader {
     const status = completionStatuses[this.#bytes[at + CompletionRecord.status]!] ?? 'generalErr';
     if (status !== 'success') {
       const vendorError = words[word + (CompletionRecord.byteLength >> 2)]!;
-      return { wrId, status, qpNum, error: this.#failure(status, wrId, vendorError, qpNum) };
+      const first = this.#bytes[at + CompletionRecord.flags] === 1;
+      const error = this.#failure(status, wrId, vendorError, qpNum, first);
+      return { wrId, status, qpNum, error };
     }
     const flags = this.#bytes[at + CompletionRecord.flags]!;
     const completion: WorkCompletion = {
@@ -140,11 +146,13 @@ export class CompletionReader {
     wrId: bigint,
     vendorError: number,
     qpNum: number,
+    isFirst: boolean,
   ): WorkCompletionError {
     const first = this.#failures.get(qpNum);
     const cause = status === 'wrFlushErr' ? first : undefined;
     const since =
       cause === undefined ? '' : `. First failed: work request ${cause.wrId} with ${cause.status}`;
+    const reach = status === 'retryExcErr' && isFirst ? NEVER_REACHED : '';
     const vendor = vendorError === 0 ? '' : `, vendor error 0x${vendorError.toString(16)}`;
     const error = new WorkCompletionError({
       status,
@@ -152,7 +160,7 @@ export class CompletionReader {
       vendorError,
       qpNum,
       cause,
-      message: `work request ${wrId} on QP ${qpNum} failed with ${status}${vendor}: ${meanings[status]}${since}`,
+      message: `work request ${wrId} on QP ${qpNum} failed with ${status}${vendor}: ${meanings[status]}${reach}${since}`,
     });
     if (first === undefined && status !== 'wrFlushErr') this.#failures.set(qpNum, error);
     return error;

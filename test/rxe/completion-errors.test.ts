@@ -139,6 +139,30 @@ describe('a peer that is silent', () => {
     expect(took).toBeLessThan(formula * 20);
   });
 
+  it('that has never answered is told from one that has', async () => {
+    for (const answered of [false, true]) {
+      const { a, b } = await connectedPair({ connect: { timeout: 10, retryCnt: 1 } });
+      const write = () =>
+        a.qp.postSend({ opcode: 'rdmaWrite', sge: { mr: a.mr, length: 8 }, remote: b.mr.remote() });
+      if (answered) {
+        write();
+        await succeeded(a.cq);
+      }
+      b.qp.close();
+      write();
+      const { message } = failure((await completions(a.cq))[0]);
+      expect(message.includes('Nothing was ever acknowledged on this queue pair'), message).toBe(!answered);
+    }
+  });
+
+  it('without a receive, is an error of the acknowledge timer, though rnrRetry is 7', async () => {
+    const { a } = await connectedPair({ connect: { rnrRetry: 7, retryCnt: 2, timeout: 12 } });
+    a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: 8 } });
+    const error = failure((await completions(a.cq))[0]);
+    expect(error.status).toBe('retryExcErr');
+    expect(error.message).toMatch(/no receive posted/);
+  });
+
   it('without a receive, is an error after the RNR retries', async () => {
     const { a } = await connectedPair({ connect: { rnrRetry: 2, minRnrTimer: 12 } });
     a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: 8 } });

@@ -125,6 +125,18 @@ describe('a queue pair for datagrams', () => {
     );
   });
 
+  it('takes no receive that has no room for the header', async () => {
+    const { b } = await peers();
+    expect(() => b.qp.postRecv({ sge: { mr: b.mr, length: GRH_BYTES - 1 } })).toThrow(
+      expect.objectContaining({
+        code: 'ERR_RDMA_INVALID_DESCRIPTOR',
+        message: expect.stringContaining('39 bytes take no datagram: the GRH before it needs 40') as string,
+      }) as Error,
+    );
+    expect(b.qp.receiveQueue.outstanding).toBe(0);
+    b.qp.postRecv({ sge: { mr: b.mr, length: GRH_BYTES } });
+  });
+
   it('carries immediate data', async () => {
     const { a, b } = await peers();
     b.qp.postRecv({ sge: { mr: b.mr, length: 4096 } });
@@ -233,10 +245,14 @@ describe('an address handle', () => {
   });
 
   it('needs a GID on Ethernet, one that the port can reach', async () => {
-    const { pd } = end(deviceA);
+    const { pd, context } = end(deviceA);
     await expect(pd.createAh({ dlid: 5 })).rejects.toMatchObject({ code: 'ERR_RDMA_INVALID_ATTRIBUTES' });
     await expect(pd.createAh({ dgid: 'nowhere' })).rejects.toMatchObject({ code: 'ERR_OUT_OF_RANGE' });
     await expect(pd.createAh(undefined as never)).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+    const { address } = context.queryGidTable().find(({ scope }) => scope === 'linkLocal')!;
+    await expect(pd.createAh({ dgid: '10.9.0.2', gid: { address } })).rejects.toMatchObject({
+      message: expect.stringContaining('IPv4 and not link-local IPv6: choose a GID of its kind') as string,
+    });
     await expect(pd.createAh({ dgid: '203.0.113.77' })).rejects.toMatchObject({
       syscall: 'ibv_create_ah',
       device: deviceA,

@@ -74,6 +74,16 @@ describe.skipIf(process.env.NODE_RDMA_RXE_ENGINE === 'host')('the path MTU', () 
     await exchange(a, b, 512);
   });
 
+  it('may not be chosen larger than the peer’s', async () => {
+    linkMtu(4200, 1500);
+    const [a, b] = [end(deviceA), end(deviceB)];
+    await expect(a.qp.connect(b.qp.endpoint(), { pathMtu: 4096 })).rejects.toMatchObject({
+      code: 'ERR_RDMA_LIMIT',
+      message: expect.stringMatching(/4096 is above the active MTU 1024 of the peer \(4096 here\)/) as string,
+    });
+    expect(a.qp.state).toBe('reset');
+  });
+
   it('of datagrams is the active MTU of the port as it is now', async () => {
     linkMtu(4200, 4200);
     const ud = { qp: { type: 'ud' as const } };
@@ -90,5 +100,10 @@ describe.skipIf(process.env.NODE_RDMA_RXE_ENGINE === 'host')('the path MTU', () 
     await succeeded(a.cq);
     expect((await succeeded(b.cq)).byteLen).toBe(GRH_BYTES + 4096);
     expect(Buffer.compare(b.mr.buffer.subarray(GRH_BYTES, GRH_BYTES + 4096), bytes)).toBe(0);
+
+    // A port's MTU may fall while the queue pair lives.
+    linkMtu(1500, 1500);
+    a.qp.query();
+    expect(() => a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: 1025 }, ud: to })).toThrow(/1024/);
   });
 });

@@ -122,6 +122,26 @@ describe('connect', () => {
     }
   });
 
+  it('takes a GID of the peer’s kind where none is asked for', async () => {
+    const [a, b] = [end(deviceA), end(deviceB)];
+    const global = b.context.queryGidTable().find(({ scope }) => scope === 'global')!;
+    const { gid } = await a.qp.connect(b.qp.endpoint({ gid: { address: global.address } }));
+    expect(gid).toMatchObject({ scope: 'global', reason: expect.stringContaining(global.gid) as string });
+  });
+
+  it('says so when the two ends’ GIDs are of different kinds', async () => {
+    const [a, b] = [end(deviceA), end(deviceB)];
+    const linkLocal = a.context.queryGidTable().find(({ scope }) => scope === 'linkLocal')!;
+    const { gid } = b.qp.endpoint();
+    await expect(
+      a.qp.connect(b.qp.endpoint(), { gid: { address: linkLocal.address } }),
+    ).rejects.toMatchObject({
+      message: expect.stringContaining(
+        `peer's GID ${gid}, which is IPv4 and not link-local IPv6: choose a GID of its kind`,
+      ) as string,
+    });
+  });
+
   it('connects a queue pair to itself', async () => {
     const a = end(deviceA);
     await a.qp.connect(a.qp.endpoint());
@@ -183,7 +203,55 @@ describe('connect', () => {
   });
 });
 
+describe('RESET', () => {
+  it('lets go of what it drops without a completion', async () => {
+    const { a, b } = await connectedPair({ qp: { maxRecvWr: 4, maxSendWr: 4 } });
+    const receives = b.qp.receiveQueue.free;
+    b.qp.postRecv(Array.from({ length: receives }, () => ({ sge: { mr: b.mr, length: 8 } })));
+    expect(() => b.mr.close()).toThrow(expect.objectContaining({ code: 'ERR_RDMA_BUSY' }) as Error);
+    for (const { qp } of [a, b]) await qp.modify({ qpState: 'reset' });
+    expect(b.qp.receiveQueue.outstanding).toBe(0);
+    expect(b.cq.poll()).toEqual([]);
+    expect(b.cq.room).toBe(b.cq.cqe);
+
+    await connect(a, b);
+    b.qp.postRecv(Array.from({ length: receives }, (_, i) => ({ wrId: i, sge: { mr: b.mr, length: 8 } })));
+    a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: 8 } });
+    await succeeded(a.cq);
+    expect((await succeeded(b.cq)).wrId).toBe(0n);
+    await b.qp.modify({ qpState: 'reset' });
+    b.mr.close();
+  });
+
+  it('leaves nothing to a later life of what completed before', async () => {
+    const { a, b } = await connectedPair();
+    const send = () => a.qp.postSend({ wrId: 1, opcode: 'send', sge: { mr: a.mr, length: 8 } });
+    b.qp.postRecv([{ sge: { mr: b.mr, length: 8 } }, { sge: { mr: b.mr, length: 8 } }]);
+    send();
+    await succeeded(b.cq); // so a's completion is there, or soon will be, and nobody has polled it
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    for (const { qp } of [a, b]) await qp.modify({ qpState: 'reset' });
+    await connect(a, b);
+    b.qp.postRecv({ wrId: 22, sge: { mr: b.mr, length: 8 } });
+    a.qp.postSend({ wrId: 2, opcode: 'send', sge: { mr: a.mr, length: 8 } });
+    expect((await succeeded(a.cq)).wrId).toBe(2n);
+    expect((await succeeded(b.cq)).wrId).toBe(22n);
+    expect([a.cq.room, b.cq.room]).toEqual([a.cq.cqe, b.cq.cqe]);
+  });
+});
+
 describe('modify', () => {
+  it('refuses a P_Key index that the port does not have', async () => {
+    const { qp, context } = end(deviceA);
+    const pkeyIndex = context.queryPort().pkeyTblLen;
+    const refused = { code: 'ERR_OUT_OF_RANGE', message: expect.stringContaining('pkeyIndex') as string };
+    await expect(qp.init({ pkeyIndex })).rejects.toMatchObject(refused);
+    const attributes = { qpState: 'init', portNum: 1, qpAccessFlags: 0 } as const;
+    await expect(qp.modify({ ...attributes, pkeyIndex })).rejects.toMatchObject(refused);
+    expect(qp.query().qpState).toBe('reset');
+    await qp.modify({ ...attributes, pkeyIndex: pkeyIndex - 1 });
+  });
+
   it('refuses to skip a state, and names lacking and surplus attributes', async () => {
     const { qp } = end(deviceA);
     await expect(qp.modify({ qpState: 'rts' })).rejects.toMatchObject({

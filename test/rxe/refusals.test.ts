@@ -287,6 +287,35 @@ describe('a queue pair in the wrong state', () => {
     });
   });
 
+  it.each(['err', 'reset'] as const)('takes no receives while it is on its way to %s', async (qpState) => {
+    const { a } = await connectedPair();
+    const going = a.qp.modify({ qpState });
+    expect(refusal(() => a.qp.postRecv({ sge: { mr: a.mr, length: 1 } }))).toMatchObject({
+      code: 'ERR_RDMA_INVALID_STATE',
+    });
+    await going;
+    expect(a.qp.receiveQueue.outstanding).toBe(0);
+  });
+
+  it('takes receives again after a modification to ERR that failed', async () => {
+    const { a, b } = await connectedPair();
+    await expect(a.qp.modify({ qpState: 'err', sqPsn: 1 })).rejects.toThrow();
+    expect(a.qp.state).toBe('rts');
+    a.qp.postRecv({ sge: { mr: a.mr, length: 8 } });
+    b.qp.postSend({ opcode: 'send', sge: { mr: b.mr, length: 8 } });
+    await succeeded(a.cq);
+  });
+
+  it('is known by query() where its peer alone has brought it there', async () => {
+    const { a, b } = await connectedPair();
+    const remote = { address: b.mr.address, rkey: b.mr.rkey ^ 0x5500 };
+    a.qp.postSend({ opcode: 'rdmaWrite', sge: { mr: a.mr, length: 8 }, remote });
+    await completions(a.cq);
+    expect(b.qp.query().qpState).toBe('err');
+    expect(b.qp.state).toBe('err');
+    expect(refusal(() => b.qp.postRecv({}))).toMatchObject({ code: 'ERR_RDMA_INVALID_STATE' });
+  });
+
   it('flushes sends in ERR', async () => {
     const { a } = await connectedPair();
     await a.qp.modify({ qpState: 'err' });
@@ -334,6 +363,21 @@ describe('a receive request', () => {
     one.qp.postRecv(Array.from({ length: room }, () => ({})));
     expect(refusal(() => one.qp.postRecv({}))).toMatchObject({ code: 'ERR_RDMA_QUEUE_FULL' });
   });
+});
+
+it('of a list longer than the descriptors, the parts before the refused one go out, and their number is told', async () => {
+  const pair = await connectedPair({ qp: { maxSendWr: 100, descriptors: 8 } });
+  const { a, b } = pair;
+  const good = { opcode: 'rdmaWrite', sge: { mr: a.mr, length: 8 }, remote: b.mr.remote(0, 8) } as const;
+  const bad = { ...good, opcode: 'atomicFetchAndAdd', compareAdd: 1, sge: { mr: a.mr, length: 4 } } as const;
+  const list: SendRequest[] = [...Array.from({ length: 20 }, () => good), bad];
+  expect(refusal(() => a.qp.postSend(list))).toMatchObject({
+    code: 'ERR_RDMA_INVALID_DESCRIPTOR',
+    posted: 16,
+  });
+  const ended = await completions(a.cq, 16);
+  expect(ended.every(({ status }) => status === 'success')).toBe(true);
+  await stillWorks(pair);
 });
 
 describe('completion queues', () => {

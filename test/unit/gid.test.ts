@@ -89,6 +89,20 @@ describe('chooseGid', () => {
     expect(chooseGid([entry(0, '10.0.0.7', 'roceV1'), privateV4], { type: 'roceV1' }, subject).index).toBe(0);
   });
 
+  it('prefers what is of the peer’s kind, and what has the best reach where nothing is', () => {
+    const entries = [linkLocal, privateV4, global];
+    const chosen = (peer: string, among = entries) => chooseGid(among, { peer }, subject).index;
+    expect(['10.9.9.9', '::ffff:10.9.9.9', '2001:db8::99', 'fe80::99'].map((peer) => chosen(peer))).toEqual([
+      1, 1, 2, 0,
+    ]);
+    expect(chosen('2001:db8::99', [linkLocal, privateV4])).toBe(1);
+    expect(chooseGid(entries, { peer: 'fe80::99' }, subject).reason).toMatch(
+      /link-local IPv6 as the peer's fe80::99/,
+    );
+    expect(chooseGid(entries, { peer: 'fe80::99', address: '10.0.0.7' }, subject).index).toBe(1);
+    expect(() => chooseGid(entries, { peer: 'nowhere' }, subject)).toThrow(RangeError);
+  });
+
   it('takes the first on InfiniBand', () => {
     expect(chooseGid([entry(0, 'fe80::2', 'ib'), entry(1, '2001:db8::2', 'ib')], {}, subject).index).toBe(0);
   });
