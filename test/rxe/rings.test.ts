@@ -153,6 +153,28 @@ describe('rings', () => {
     expect(a.mr.buffer.readBigUInt64LE(50_008)).toBe(5n);
   });
 
+  it('carry bytes of a region inline, which may change at once, and be of any region', async () => {
+    const { a, b } = await ringPair({ qp: { maxInlineData: 64 } });
+    const local = a.pd.regMrSync(4096);
+    pattern(64, 1).copy(local.buffer, 100);
+    b.receive.receive(1, b.mr, 0, 256);
+    b.receive.post();
+    a.send.send(1, local, 100, 64, SendFlags.INLINE | SendFlags.SIGNALED);
+    expect(a.send.post()).toBe(1);
+    local.buffer.fill(0);
+    await succeeded(a.cq);
+    expect((await succeeded(b.cq)).byteLen).toBe(64);
+    expect(b.mr.buffer.subarray(0, 65)).toEqual(Buffer.concat([pattern(64, 1), Buffer.alloc(1)]));
+    a.send.send(2, local, 0, a.qp.maxInlineData + 1, SendFlags.INLINE | SendFlags.SIGNALED);
+    expect(() => a.send.post()).toThrow(
+      expect.objectContaining({
+        code: 'ERR_RDMA_INVALID_DESCRIPTOR',
+        message: expect.stringContaining(`maxInlineData is ${a.qp.maxInlineData}`) as string,
+      }) as Error,
+    );
+    expect(a.qp.sendQueue.outstanding).toBe(0);
+  });
+
   it('carry on what did not fit when there is room', async () => {
     const { a, b } = await ringPair({ qp: { maxSendWr: 4, descriptors: 64 } });
     const room = a.send.free;
