@@ -30,6 +30,14 @@ describe('memory of the library', () => {
     expect(mr.remote()).toEqual(new RemoteRegion(mr.address, mr.rkey, 5000));
   });
 
+  it('has a key for peers only where they are let in (rxe)', () => {
+    const domain = pd();
+    expect(domain.regMrSync(64).rkey).toBe(0);
+    const open = domain.regMrSync(64, { access: ALL_REMOTE });
+    expect(open.rkey).toBe(open.lkey);
+    expect(open.rkey).not.toBe(0);
+  });
+
   it('reads as empty after close, through every view', () => {
     const mr = pd().regMrSync(4096);
     const view = new Uint8Array(mr.buffer.buffer);
@@ -113,6 +121,58 @@ describe('memory of the user', () => {
       expect(() => transfer(buffer, method)).toThrow(/cannot be transferred: it was registered/);
     }
     expect(buffer.byteLength).toBe(4096);
+  });
+});
+
+describe('a slice', () => {
+  it('of a slice goes into requests at both ends, as what it is a part of does', async () => {
+    const { a, b } = await connectedPair();
+    const from = a.mr.slice(1000, 500).slice(100, 50);
+    const to = b.mr.slice(2000).slice(24, 60);
+    expect(from).toMatchObject({ mr: a.mr, offset: 1100, length: 50 });
+    expect(to).toMatchObject({ mr: b.mr, offset: 2024, length: 60 });
+    expect(to.remote()).toEqual(new RemoteRegion(b.mr.address + 2024n, b.mr.rkey, 60));
+    from.buffer.fill(0x5a);
+    expect(a.mr.buffer.subarray(1099, 1151)).toEqual(
+      Buffer.concat([Buffer.alloc(1), Buffer.alloc(50, 0x5a), Buffer.alloc(1)]),
+    );
+    b.qp.postRecv({ sge: to });
+    a.qp.postSend({ opcode: 'send', sge: from });
+    await succeeded(a.cq);
+    expect((await succeeded(b.cq)).byteLen).toBe(50);
+    expect(b.mr.buffer.subarray(2023, 2084)).toEqual(
+      Buffer.concat([Buffer.alloc(1), Buffer.alloc(50, 0x5a), Buffer.alloc(10)]),
+    );
+    expect(to.buffer).toEqual(Buffer.concat([Buffer.alloc(50, 0x5a), Buffer.alloc(10)]));
+    a.qp.postSend({ opcode: 'rdmaWrite', sge: from.slice(0, 10), remote: to.slice(50).remote() });
+    await succeeded(a.cq);
+    expect(to.buffer).toEqual(Buffer.alloc(60, 0x5a));
+    expect(b.mr.buffer[2084]).toBe(0);
+  });
+
+  it('is refused outside, and when its region is closed', async () => {
+    const { a } = await connectedPair();
+    const mr = a.pd.regMrSync(100);
+    const slice = mr.slice(10, 80);
+    for (const wrong of [
+      () => mr.slice(101),
+      () => mr.slice(-1),
+      () => mr.slice(50, 51),
+      () => mr.slice(0.5),
+      () => slice.slice(81),
+      () => slice.slice(0, 81),
+      () => slice.slice(-1, 5),
+      () => slice.slice(NaN),
+    ]) {
+      expect(wrong, wrong.toString()).toThrow(RangeError);
+    }
+    expect(mr.slice(100)).toHaveLength(0);
+    expect(slice.slice(80)).toHaveLength(0);
+    mr.close();
+    expect(slice.buffer).toHaveLength(0);
+    const closed = expect.objectContaining({ code: 'ERR_RDMA_CLOSED' }) as Error;
+    expect(() => a.qp.postSend({ opcode: 'send', sge: slice })).toThrow(closed);
+    expect(() => a.qp.postRecv({ sge: slice })).toThrow(closed);
   });
 });
 
