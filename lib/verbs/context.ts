@@ -92,6 +92,17 @@ export class Context extends Resource {
   }
 
   /** The GID table of a port as it is now, without its empty places. `ibv_query_gid_table` */
+  /**
+   * The P_Keys of a port, each at the index by which a queue pair names it: 16 bits in host order, the highest of them set for
+   * full membership. On RoCE there is one, 0xffff. `ibv_query_pkey`
+   *
+   * @throws RangeError for a port that the device does not have
+   */
+  queryPkeyTable(port = 1): number[] {
+    integer('port', port, 1, this.queryDevice().physPortCnt);
+    return explaining(this.#subject(port), noAdvice, () => this.#native.queryPkeyTable(port));
+  }
+
   queryGidTable(port = 1): GidEntry[] {
     integer('port', port, 1, this.queryDevice().physPortCnt);
     return explaining(this.#subject(port), noAdvice, () => this.#native.queryGidTable())

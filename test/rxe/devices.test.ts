@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, readdirSync, readFileSync, renameSync, statSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { listDevices, openDevice, RdmaError, type Device } from '../../lib/index.js';
 import { device, deviceA, deviceB } from '../support/device.js';
 
@@ -150,7 +150,10 @@ describe('queryDevice', () => {
 
 // What C has asked for, by another program.
 describe('ibv_devinfo', () => {
-  const told = execFileSync('ibv_devinfo', ['-d', deviceA!, '-v'], { encoding: 'utf8' });
+  let told = '';
+  beforeAll(() => {
+    told = execFileSync('ibv_devinfo', ['-d', deviceA!, '-v'], { encoding: 'utf8' });
+  });
 
   /** Each property that is a number here, with the number that a line of the program has for it. */
   function numbers(attributes: object): [string, number, number][] {
@@ -158,7 +161,7 @@ describe('ibv_devinfo', () => {
       if (typeof value !== 'number' && typeof value !== 'bigint') return [];
       const name =
         { lid: 'port_lid', lmc: 'port_lmc' }[property] ?? property.replace(/[A-Z]/g, '_$&').toLowerCase();
-      const text = new RegExp(`^\\s*${name}:\\s+(.+)$`, 'm').exec(told)?.[1];
+      const text = new RegExp(`^\\s*${name}:[\\t ]+(.+)$`, 'm').exec(told)?.[1];
       if (text === undefined) return [];
       // Such as "4096 (5)" of an MTU, whose bytes we tell, and "2.5 Gbps (1)" of what has a code only.
       const code = name.endsWith('mtu') ? undefined : /\((\d+)\)$/.exec(text)?.[1];
@@ -198,6 +201,22 @@ describe('queryPort', () => {
 
   it.each([0, 2, 256, -1, 1.5, NaN])('refuses port %s', (port) => {
     expect(() => device().queryPort(port)).toThrow(
+      expect.objectContaining({ code: 'ERR_OUT_OF_RANGE' }) as Error,
+    );
+  });
+});
+
+describe('queryPkeyTable', () => {
+  it('holds what sysfs has, as many as the port tells', () => {
+    const context = device();
+    const table = context.queryPkeyTable();
+    expect(table).toEqual([Number(sysfs('ports/1/pkeys/0'))]);
+    expect(table).toEqual([0xffff]);
+    expect(table).toHaveLength(context.queryPort().pkeyTblLen);
+  });
+
+  it.each([0, 2, 257, 1.5])('refuses port %s', (port) => {
+    expect(() => device().queryPkeyTable(port)).toThrow(
       expect.objectContaining({ code: 'ERR_OUT_OF_RANGE' }) as Error,
     );
   });

@@ -58,6 +58,7 @@ describe('close', () => {
       () => context.createCq(),
       () => context.queryGidTable(),
       () => pd.regMrSync(64),
+      () => context.queryPkeyTable(),
       () => pd.createQp({ type: 'rc', cq }),
       () => cq.poll(),
       () => ring.poll(),
