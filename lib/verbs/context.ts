@@ -17,6 +17,7 @@ import { chooseGid, gidEntry, type GidChoice, type GidEntry, type GidSelection }
 import { formatGuid } from './guid.js';
 import { memlockAdvice } from './memlock.js';
 import type { NativeContext, NativeDeviceAttributes, NativePort } from './native.js';
+import { netdevUnder, ownAddresses } from './netdev.js';
 import { ProtectionDomain } from './protection-domain.js';
 import { Resource } from './resource.js';
 import { integer, options as checkOptions } from './validate.js';
@@ -111,14 +112,21 @@ export class Context extends Resource {
   }
 
   /**
-   * The GID of a port that a selection names; without one, the best for RoCE v2, with the reason.
+   * The GID of a port that a selection names; without one, the best for RoCE v2, with the reason: IPv4 before global IPv6
+   * before link-local, and what belongs to other network namespaces last.
    *
    * @throws RdmaError `ERR_RDMA_NO_GID`, with what the table holds
    */
   chooseGid(selection: GidSelection = {}, port = 1): GidChoice {
     checkOptions('selection', selection);
     const entries = this.queryGidTable(port);
-    return chooseGid(entries, selection, { device: this.device.name, port });
+    const device = this.device.name;
+    return chooseGid(entries, selection, {
+      device,
+      port,
+      netdev: netdevUnder(device, port),
+      addresses: ownAddresses(),
+    });
   }
 
   /** Makes a protection domain. `ibv_alloc_pd` */
