@@ -15,7 +15,7 @@ import type { Device } from './device.js';
 import { explaining, invalidArgType, RdmaError } from './errors.js';
 import { chooseGid, gidEntry, type GidChoice, type GidEntry, type GidSelection } from './gid.js';
 import { formatGuid } from './guid.js';
-import { memlockAdvice } from './memlock.js';
+import { pinAdvice } from './memlock.js';
 import type { NativeContext, NativeDeviceAttributes, NativePort } from './native.js';
 import { netdevUnder, ownAddresses } from './netdev.js';
 import { ProtectionDomain } from './protection-domain.js';
@@ -92,7 +92,6 @@ export class Context extends Resource {
     };
   }
 
-  /** The GID table of a port as it is now, without its empty places. `ibv_query_gid_table` */
   /**
    * The P_Keys of a port, each at the index by which a queue pair names it: 16 bits in host order, the highest of them set for
    * full membership. On RoCE there is one, 0xffff. `ibv_query_pkey`
@@ -104,6 +103,7 @@ export class Context extends Resource {
     return explaining(this.#subject(port), noAdvice, () => this.#native.queryPkeyTable(port));
   }
 
+  /** The GID table of a port as it is now, without its empty places. `ibv_query_gid_table` */
   queryGidTable(port = 1): GidEntry[] {
     integer('port', port, 1, this.queryDevice().physPortCnt);
     return explaining(this.#subject(port), noAdvice, () => this.#native.queryGidTable())
@@ -165,7 +165,7 @@ export class Context extends Resource {
     integer('compVector', compVector, 0, Math.max(attributes.numCompVectors, 1) - 1);
     checkEntries(cqe, this);
     const channel = this.#nativeChannel(options.channel);
-    const advice = (errno: number) => (errno === 12 ? memlockAdvice(cqe * 64) : '');
+    const advice = (errno: number) => pinAdvice(errno, cqe * 64);
     return new CompletionQueue(
       explaining(this.#subject(), advice, () => this.#native.createCq(cqe, compVector, channel)),
       this,

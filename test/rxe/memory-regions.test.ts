@@ -1,6 +1,8 @@
-import { describe, expect, it } from 'vitest';
-import { Access, RemoteRegion } from '../../lib/index.js';
-import { ALL_REMOTE, connectedPair, device, succeeded } from '../support/device.js';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { Access, RemoteRegion, type MemoryRegion } from '../../lib/index.js';
+import { ALL_REMOTE, connectedPair, device, pattern, succeeded, type End } from '../support/device.js';
 
 const pd = () => device().allocPd();
 
@@ -60,6 +62,7 @@ describe('memory of the library', () => {
     const moved = transfer(b.mr.buffer.buffer as ArrayBuffer);
     expect(moved.byteLength).toBe(b.mr.length);
     expect(b.mr.buffer).toHaveLength(0);
+    expect(b.mr.slice(100).buffer).toHaveLength(0);
     a.qp.postSend({
       opcode: 'rdmaRead',
       sge: { mr: a.mr, length: 100 },
@@ -176,6 +179,77 @@ describe('a slice', () => {
   });
 });
 
+/** Bytes come and go by WRITE and READ, and none beside them. */
+async function servesPeers({ a, b }: { a: End; b: End }, mr: MemoryRegion): Promise<void> {
+  const bytes = pattern(5000, 6);
+  bytes.copy(a.mr.buffer);
+  a.qp.postSend({ opcode: 'rdmaWrite', sge: { mr: a.mr, length: 5000 }, remote: mr.remote(100) });
+  await succeeded(a.cq);
+  expect(Buffer.compare(mr.buffer.subarray(100, 5100), bytes)).toBe(0);
+  expect([mr.buffer[99], mr.buffer[5100]]).toEqual([0, 0]);
+  a.qp.postSend({
+    opcode: 'rdmaRead',
+    sge: { mr: a.mr, offset: 8192, length: 5000 },
+    remote: mr.remote(100),
+  });
+  await succeeded(a.cq);
+  expect(Buffer.compare(a.mr.buffer.subarray(8192, 13192), bytes)).toBe(0);
+  b.qp.postSend({ opcode: 'rdmaWrite', sge: { mr, offset: 100, length: 9 }, remote: a.mr.remote(20_000) });
+  await succeeded(b.cq);
+  expect(a.mr.buffer.subarray(20_000, 20_009)).toEqual(bytes.subarray(0, 9));
+}
+
+describe('memory', () => {
+  it.each(['MW_BIND', 'RELAXED_ORDERING', 'ZERO_BASED', 'HUGETLB'] as const)(
+    'registered with %s serves peers as other memory does',
+    async (flag) => {
+      const pair = await connectedPair();
+      const mr = await pair.b.pd.regMr(8192, { access: ALL_REMOTE | Access[flag] });
+      expect(mr.access & Access[flag]).not.toBe(0);
+      await servesPeers(pair, mr);
+    },
+  );
+
+  it.each([2 ** 21, 2 ** 30])(
+    'of huge pages of %i bytes serves peers, or what to do is said',
+    async (pageSize) => {
+      const file = `/sys/kernel/mm/hugepages/hugepages-${pageSize / 1024}kB/nr_hugepages`;
+      const access = ALL_REMOTE | Access.HUGETLB;
+      const pair = await connectedPair();
+      const register = () => pair.b.pd.regMr(3 << 20, { access, pageSize });
+      if (!existsSync(file)) {
+        await expect(register()).rejects.toMatchObject({
+          code: 'EINVAL',
+          syscall: 'mmap',
+          message: expect.stringMatching(
+            /This kernel has (no huge pages|huge pages of .*, none of)/,
+          ) as string,
+        });
+        return;
+      }
+      const before = readFileSync(file, 'utf8').trim();
+      if (before === '0') {
+        await expect(register()).rejects.toMatchObject({
+          code: 'ENOMEM',
+          message: expect.stringMatching(
+            /huge pages of .* were asked for, and 0 are free.*nr_hugepages/,
+          ) as string,
+        });
+      }
+      // A machine may lack the memory for them, and a host's are not ours to set aside.
+      if (pageSize !== 2 ** 21 || process.getuid!() !== 0 || process.env.NODE_RDMA_RXE_ENGINE === 'host')
+        return;
+      onTestFinished(() => writeFileSync(file, before));
+      writeFileSync(file, '2');
+      if (Number(readFileSync(file, 'utf8')) < 2) return;
+      const mr = await register();
+      expect(mr.address % BigInt(pageSize)).toBe(0n);
+      await servesPeers(pair, mr);
+      mr.close();
+    },
+  );
+});
+
 describe('an iova', () => {
   it('is the address that peers use', async () => {
     const { a, b } = await connectedPair();
@@ -251,6 +325,53 @@ describe('refusals', () => {
       code: 'ENOMEM',
       message: expect.stringMatching(/RLIMIT_MEMLOCK/) as string,
     });
+  });
+
+  // It takes rights from this process, and gives them back.
+  it.skipIf(process.getuid!() !== 0)(
+    'of more than RLIMIT_MEMLOCK allows, with the limit and what is pinned',
+    () => {
+      const limit = (soft: string) =>
+        execFileSync('prlimit', ['--pid', String(process.pid), `--memlock=${soft}:`]);
+      const before = /^Max locked memory\s+(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))![1]!;
+      onTestFinished(() => void limit(before));
+      for (const [soft, code, message] of [
+        [
+          '65536',
+          'ENOMEM',
+          /1048576 bytes were to be pinned, \d+ bytes are pinned already, and RLIMIT_MEMLOCK is 65536 bytes/,
+        ],
+        ['0', 'EPERM', /RLIMIT_MEMLOCK is 0 .*Raise it/],
+      ] as const) {
+        limit(soft);
+        process.seteuid!(65534);
+        onTestFinished(() => process.seteuid!(0));
+        const context = device();
+        const domain = context.allocPd();
+        expect(() => domain.regMrSync(1 << 20)).toThrow(
+          expect.objectContaining({
+            code,
+            syscall: 'ibv_reg_mr',
+            message: expect.stringMatching(message) as string,
+          }) as Error,
+        );
+        if (code === 'ENOMEM') expect(domain.regMrSync(4096)).toHaveLength(4096);
+        context.close({ cascade: true });
+        process.seteuid!(0);
+      }
+    },
+  );
+
+  it('of paging on demand, which the device does not offer', () => {
+    const domain = pd();
+    if ((domain.context.queryDevice().odpGeneralCaps & 1n) !== 0n) return;
+    expect(() => domain.regMrSync(4096, { access: ALL_REMOTE | Access.ON_DEMAND })).toThrow(
+      expect.objectContaining({
+        code: 'ERR_RDMA_UNSUPPORTED',
+        device: domain.context.device.name,
+        message: expect.stringMatching(/without ON_DEMAND/) as string,
+      }) as Error,
+    );
   });
 
   it('of remote descriptions of a region that lets nobody in, or of parts outside it', () => {

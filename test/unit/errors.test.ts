@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { explain, RdmaError, WorkCompletionError } from '../../lib/verbs/errors.js';
-import { memlockAdvice } from '../../lib/verbs/memlock.js';
 import { native } from '../../lib/verbs/native.js';
 import { CompletionReader } from '../../lib/verbs/work-completion.js';
 import { CompletionFlags, completionStatuses } from '../../lib/verbs/constants.js';
@@ -39,14 +38,6 @@ describe('RdmaError', () => {
     });
     const other = new TypeError('x');
     expect(explain(other, {})).toBe(other);
-  });
-});
-
-describe('the advice on memory', () => {
-  it('tells the request, and the limit or that there is none', () => {
-    expect(memlockAdvice(12345)).toMatch(
-      /^12345 bytes were to be pinned, and RLIMIT_MEMLOCK is (unlimited|\d+ bytes)/,
-    );
   });
 });
 
