@@ -1,12 +1,25 @@
+import { RdmaError } from '../verbs/errors.js';
 import { ReceiveDescriptor } from '../verbs/layout.js';
 import type { MemoryRegion } from '../verbs/memory-region.js';
 import type { QueuePair } from '../verbs/queue-pair.js';
+import type { SharedReceiveQueue } from '../verbs/shared-receive-queue.js';
 import { DescriptorRing } from './descriptor-ring.js';
 
-/** Receive requests as descriptors in shared memory; see {@link SendRing}. */
+/**
+ * Receive requests as descriptors in shared memory, for a queue pair or for a shared receive queue; see {@link SendRing}. Each has
+ * one range of a region; `postRecv()` takes lists of them.
+ */
 export class ReceiveRing extends DescriptorRing {
-  constructor(queuePair: QueuePair) {
-    super(queuePair.receiveQueue, ReceiveDescriptor.size);
+  /** @throws RdmaError `ERR_RDMA_INVALID_STATE` for a queue pair that takes its receives from a shared receive queue */
+  constructor(queue: QueuePair | SharedReceiveQueue) {
+    if ('srq' in queue && queue.srq !== undefined) {
+      throw new RdmaError(
+        'ERR_RDMA_INVALID_STATE',
+        `${queue.label} takes its receives from ${queue.srq.label}: make the ring for that`,
+        { qpn: queue.qpNum },
+      );
+    }
+    super(queue.receiveQueue, ReceiveDescriptor.size);
   }
 
   /** A message of up to `length` bytes goes to `offset` of the region. */

@@ -13,6 +13,8 @@ const TWO_32 = 2 ** 32;
  * the way, and no BigInt made; all checks are made natively, when they are posted.
  *
  * Identifiers are 32 bits here, and come back as the low half of the completion's. Offsets and lengths are bytes.
+ * Each request has one range of a region; `postSend()` takes lists of them. With `SendFlags.INLINE` in the flags of a SEND or WRITE
+ * the range, of `maxInlineData` bytes at the most, is copied when it is posted, and may change at once.
  * Requests make a completion only where `flags` has `SendFlags.SIGNALED`; signal one in each queue's length at least, since
  * only a completion makes room again.
  */
@@ -51,16 +53,23 @@ export class SendRing extends DescriptorRing {
     ] = immData;
   }
 
+  /** SEND that also invalidates an rkey of the peer's. */
+  sendWithInv(
+    id: number,
+    mr: MemoryRegion,
+    offset: number,
+    length: number,
+    invalidateRkey: number,
+    flags: number = SendFlags.SIGNALED,
+  ): void {
+    this.words[
+      this.#request(Opcode.sendWithInv, flags, id, mr.slot, offset, length) + SendDescriptor.immData / 4
+    ] = invalidateRkey;
+  }
+
   /** SEND of bytes that are copied now, up to the queue pair's `maxInlineData`. */
   sendInline(id: number, data: Uint8Array, flags: number = SendFlags.SIGNALED): void {
-    if (data.length > this.#maxInlineData) {
-      throw outOfRange('data', `at most the ${this.#maxInlineData} bytes of maxInlineData`, data.length);
-    }
-    const { inlineArea, inlineStride } = this.queue.layout;
-    const place = this.queue.place(this.written);
-    const word = this.#request(Opcode.send, flags | SendFlags.INLINE, id, INLINE_AREA, 0, data.length);
-    if (data.length > 0) this.#bytes.set(data, inlineArea + place * inlineStride);
-    else this.#bytes[word * 4 + SendDescriptor.sgeCount] = 0;
+    this.#inline(Opcode.send, id, data, flags);
   }
 
   /** SEND of a range of a region to a queue pair for datagrams, from one: `remoteQpn` 24 bits, `remoteQkey` 32. */
@@ -97,6 +106,17 @@ export class SendRing extends DescriptorRing {
       remoteOffset,
       length,
     );
+  }
+
+  /** RDMA WRITE of bytes that are copied now, up to the queue pair's `maxInlineData`. */
+  rdmaWriteInline(
+    id: number,
+    data: Uint8Array,
+    remote: RemoteRegion,
+    remoteOffset: number,
+    flags: number = SendFlags.SIGNALED,
+  ): void {
+    this.#remote(this.#inline(Opcode.rdmaWrite, id, data, flags), remote, remoteOffset, data.length);
   }
 
   /** RDMA WRITE that also ends a receive of the peer, with 32 bits of immediate data in host order. */
@@ -178,6 +198,19 @@ export class SendRing extends DescriptorRing {
     words[word + SendDescriptor.id / 4] = id;
     words[word + SendDescriptor.idHigh / 4] = 0;
     this.element(word + SendDescriptor.sge / 4, mr, offset, length);
+    return word;
+  }
+
+  /** Starts the next descriptor with bytes of its own; returns where it lies, in words. */
+  #inline(opcode: number, id: number, data: Uint8Array, flags: number): number {
+    if (data.length > this.#maxInlineData) {
+      throw outOfRange('data', `at most the ${this.#maxInlineData} bytes of maxInlineData`, data.length);
+    }
+    const { inlineArea, inlineStride } = this.queue.layout;
+    const place = this.queue.place(this.written);
+    const word = this.#request(opcode, flags | SendFlags.INLINE, id, INLINE_AREA, 0, data.length);
+    if (data.length > 0) this.#bytes.set(data, inlineArea + place * inlineStride);
+    else this.#bytes[word * 4 + SendDescriptor.sgeCount] = 0;
     return word;
   }
 

@@ -3,7 +3,7 @@ import { CompletionWaiter, type WaitOptions } from './completion-waiter.js';
 import type { Context } from './context.js';
 import { explain, explaining, RdmaError } from './errors.js';
 import { CompletionCounters, CompletionRecord } from './layout.js';
-import { memlockAdvice } from './memlock.js';
+import { pinAdvice } from './memlock.js';
 import type { NativeCompletionQueue } from './native.js';
 import { Resource } from './resource.js';
 import { integer } from './validate.js';
@@ -213,7 +213,7 @@ export class CompletionQueue extends Resource {
         cause: error,
       });
     }
-    return explain(error, this.#subject(), (errno) => (errno === 12 ? memlockAdvice(cqe * 64) : ''));
+    return explain(error, this.#subject(), (errno) => pinAdvice(errno, cqe * 64));
   }
 
   #subject() {

@@ -87,7 +87,10 @@ export interface ConnectOptions {
   port?: number;
   /** Which GID to use; by default the best (see {@link Context.chooseGid}). Looked up anew at each connect. */
   gid?: GidSelection;
-  /** By default the smaller of both ends' active MTUs. */
+  /**
+   * Bytes; by default the smaller of both ends' active MTUs. The connection keeps it: of a link that is made smaller afterwards rxe
+   * (Linux 6.1) sends longer messages again and again without an end, until the queue pair is closed.
+   */
   pathMtu?: Mtu;
   /** What the peer may do: flags of {@link Access}; by default READ, WRITE and, where the device has them, atomics. */
   qpAccessFlags?: number;
@@ -96,7 +99,10 @@ export interface ConnectOptions {
   maxRdAtomic?: number;
   /** READs and atomics of the peer served at a time; by default what the device allows, 16 at the most. */
   maxDestRdAtomic?: number;
-  /** Code of the acknowledge timeout: 4.096 µs × 2^timeout. 14 (67 ms) by default. */
+  /**
+   * Code of the acknowledge timeout, 0 to 31: 4.096 µs × 2^timeout. 14 (67 ms) by default. 0 is no timeout at all: one packet that
+   * is lost, or a peer that is gone, and the request never ends.
+   */
   timeout?: number;
   /** 6 by default: the peer's silence becomes an error after 7 timeouts. 7 would be for ever on rxe. */
   retryCnt?: number;
@@ -105,7 +111,10 @@ export interface ConnectOptions {
    * meanwhile, so for ever is only 7 together with `retryCnt` 7 or `timeout` 0.
    */
   rnrRetry?: number;
-  /** 12 (640 µs) by default. */
+  /**
+   * Code of how long a sender waits before it tries again where this end has no receive for it, 0 to 31: 12 (640 µs) by default; from
+   * 1 (10 µs) to 31 (491.52 ms) each is longer than the one before, but 0 is the longest of all, 655.36 ms.
+   */
   minRnrTimer?: number;
   /** 20 bits; by default random, so that connections spread over the paths of the fabric: see `udpSourcePort`. */
   flowLabel?: number;
@@ -435,7 +444,8 @@ export class QueuePair extends Resource {
    * Posts one request, or several with one call. `ibv_post_send`
    *
    * As many as there are `descriptors` (256 by default) are checked before any of them is posted; a longer list goes out in
-   * parts of that length. A request that is posted holds its memory regions until it ends.
+   * parts of that length. A request that is posted holds its memory regions until it ends. One that is posted
+   * in SQD waits for RTS; rxe (Linux 6.1) goes on with it there only when something more is posted.
    *
    * @throws TypeError, RangeError for a wrong request; RdmaError `ERR_RDMA_QUEUE_FULL` when not all fit (then none is
    * posted), `ERR_RDMA_INVALID_STATE` before RTS, `ERR_RDMA_INVALID_DESCRIPTOR`; `posted` tells how many went out

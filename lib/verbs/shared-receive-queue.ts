@@ -1,7 +1,7 @@
 import { DeviceCapFlags } from './constants.js';
 import { DescriptorQueue } from './descriptor-queue.js';
 import { explain, explaining, RdmaError } from './errors.js';
-import { memlockAdvice } from './memlock.js';
+import { pinAdvice } from './memlock.js';
 import type { NativeSharedReceiveQueue } from './native.js';
 import { postRequests, type Posting } from './posting.js';
 import type { ProtectionDomain } from './protection-domain.js';
@@ -159,7 +159,7 @@ export class SharedReceiveQueue extends Resource {
         );
       default:
         return explain(error, this.#subject(), (errno) =>
-          errno === 12 ? memlockAdvice(maxWr * 64) : errno === 22 ? 'Is a higher srqLimit armed?' : '',
+          errno === 22 ? 'Is a higher srqLimit armed?' : pinAdvice(errno, maxWr * 64),
         );
     }
   }

@@ -45,7 +45,10 @@ export interface SendRequest {
   ud?: DatagramTarget;
   /** 32 bits in host order, for the opcodes with immediate data. */
   immData?: number;
-  /** The rkey to invalidate at the peer, for `sendWithInv`. */
+  /**
+   * The rkey to invalidate at the peer, for `sendWithInv`. That of a memory region of this library cannot be: the peer's receive
+   * fails and its connection with it, of which rxe (Linux 6.1) tells the sender nothing.
+   */
   invalidateRkey?: number;
   /** For atomics: the value to add, or to compare with. 64 bits in host order. */
   compareAdd?: bigint | number;

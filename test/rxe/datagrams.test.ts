@@ -187,16 +187,29 @@ describe('a queue pair for datagrams', () => {
 
   it('sends nothing but SEND', async () => {
     const { a, b } = await peers();
-    for (const opcode of ['rdmaWrite', 'rdmaRead', 'atomicFetchAndAdd', 'sendWithInv'] as const) {
+    for (const opcode of [
+      'rdmaWrite',
+      'rdmaWriteWithImm',
+      'rdmaRead',
+      'atomicFetchAndAdd',
+      'atomicCmpAndSwp',
+      'sendWithInv',
+    ] as const) {
       const request = {
         opcode,
         sge: { mr: a.mr, length: 8 },
         compareAdd: 1,
+        swap: 1,
         invalidateRkey: 1,
+        ud: to(a, b)!,
         ...(opcode !== 'sendWithInv' && { remote: b.mr.remote() }),
+        ...(opcode === 'rdmaWriteWithImm' && { immData: 1 }),
       };
-      expect(() => a.qp.postSend(request)).toThrow(
-        expect.objectContaining({ code: 'ERR_RDMA_INVALID_DESCRIPTOR' }) as Error,
+      expect(() => a.qp.postSend(request), opcode).toThrow(
+        expect.objectContaining({
+          code: 'ERR_RDMA_INVALID_DESCRIPTOR',
+          message: expect.stringMatching(/cannot be sent on a queue pair of this type/) as string,
+        }) as Error,
       );
     }
   });

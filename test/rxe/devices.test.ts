@@ -1,7 +1,7 @@
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, readdirSync, readFileSync, renameSync, statSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { listDevices, openDevice, RdmaError, type Device } from '../../lib/index.js';
 import { device, deviceA, deviceB } from '../support/device.js';
 
@@ -21,6 +21,16 @@ describe('listDevices', () => {
     });
     expect(one).not.toHaveProperty('problem');
     expect(one!.guid).toBe(sysfs('node_guid'));
+  });
+
+  it('tells the index that the kernel knows a device by', () => {
+    const told = JSON.parse(execFileSync('rdma', ['-j', 'dev'], { encoding: 'utf8' })) as {
+      ifindex: number;
+      ifname: string;
+    }[];
+    for (const entry of listDevices()) {
+      expect(told).toContainEqual(expect.objectContaining({ ifname: entry.name, ifindex: entry.index }));
+    }
   });
 });
 
@@ -138,6 +148,49 @@ describe('queryDevice', () => {
   });
 });
 
+// What C has asked for, by another program.
+describe('ibv_devinfo', () => {
+  let told = '';
+  beforeAll(() => {
+    told = execFileSync('ibv_devinfo', ['-d', deviceA!, '-v'], { encoding: 'utf8' });
+  });
+
+  /** Each property that is a number here, with the number that a line of the program has for it. */
+  function numbers(attributes: object): [string, number, number][] {
+    return Object.entries(attributes).flatMap(([property, value]: [string, unknown]) => {
+      if (typeof value !== 'number' && typeof value !== 'bigint') return [];
+      const name =
+        { lid: 'port_lid', lmc: 'port_lmc' }[property] ?? property.replace(/[A-Z]/g, '_$&').toLowerCase();
+      const text = new RegExp(`^\\s*${name}:[\\t ]+(.+)$`, 'm').exec(told)?.[1];
+      if (text === undefined) return [];
+      // Such as "4096 (5)" of an MTU, whose bytes we tell, and "2.5 Gbps (1)" of what has a code only.
+      const code = name.endsWith('mtu') ? undefined : /\((\d+)\)$/.exec(text)?.[1];
+      return [[property, Number(value), Number(code ?? /^\w+/.exec(text)![0])]];
+    });
+  }
+
+  it('tells the same numbers of the device', () => {
+    const all = numbers(device().queryDevice());
+    expect(all.length, all.join()).toBeGreaterThan(35);
+    expect(all.filter(([, ours, theirs]) => ours !== theirs)).toEqual([]);
+  });
+
+  it('tells the same numbers of the port', () => {
+    const all = numbers(device().queryPort());
+    expect(all.length, all.join()).toBeGreaterThan(15);
+    expect(all.filter(([, ours, theirs]) => ours !== theirs)).toEqual([]);
+  });
+
+  it('tells as many GIDs, in the same places', () => {
+    const places = [...told.matchAll(/GID\[ *(\d+)\]/g)].map(([, place]) => Number(place));
+    expect(
+      device()
+        .queryGidTable()
+        .map((entry) => entry.index),
+    ).toEqual(places);
+  });
+});
+
 describe('queryPort', () => {
   it('tells the state of the port', () => {
     const port = device().queryPort(1);
@@ -148,6 +201,22 @@ describe('queryPort', () => {
 
   it.each([0, 2, 256, -1, 1.5, NaN])('refuses port %s', (port) => {
     expect(() => device().queryPort(port)).toThrow(
+      expect.objectContaining({ code: 'ERR_OUT_OF_RANGE' }) as Error,
+    );
+  });
+});
+
+describe('queryPkeyTable', () => {
+  it('holds what sysfs has, as many as the port tells', () => {
+    const context = device();
+    const table = context.queryPkeyTable();
+    expect(table).toEqual([Number(sysfs('ports/1/pkeys/0'))]);
+    expect(table).toEqual([0xffff]);
+    expect(table).toHaveLength(context.queryPort().pkeyTblLen);
+  });
+
+  it.each([0, 2, 257, 1.5])('refuses port %s', (port) => {
+    expect(() => device().queryPkeyTable(port)).toThrow(
       expect.objectContaining({ code: 'ERR_OUT_OF_RANGE' }) as Error,
     );
   });
@@ -178,6 +247,21 @@ describe('the GID table', () => {
     const choice = device().chooseGid();
     expect(choice.address).toBe(process.env.NODE_RDMA_RXE_ADDRESS_A);
     expect(choice.reason).toMatch(/RoCE v2, routable over IPv4/);
+  });
+
+  it('gives one of a network interface', () => {
+    const netdev = process.env.NODE_RDMA_RXE_NETDEV_A!;
+    expect(device().chooseGid({ netdev })).toMatchObject({
+      netdev,
+      address: process.env.NODE_RDMA_RXE_ADDRESS_A,
+      reason: expect.stringContaining(`of ${netdev}, as asked for`) as string,
+    });
+    expect(() => device().chooseGid({ netdev: 'lo' })).toThrow(
+      expect.objectContaining({
+        code: 'ERR_RDMA_NO_GID',
+        message: expect.stringMatching(new RegExp(`interface lo.* on ${netdev}`)) as string,
+      }) as Error,
+    );
   });
 
   it('gives another by address, and says what there is when nothing fits', () => {

@@ -9,14 +9,15 @@ const netdevs = { a: process.env.NODE_RDMA_RXE_NETDEV_A!, b: process.env.NODE_RD
 
 /** MTUs of the two ends of the wire, in bytes, until the test ends. */
 function linkMtu(a: number, b: number): void {
-  for (const [netdev, mtu] of [
-    [netdevs.a, a],
-    [netdevs.b, b],
-  ] as const) {
-    const before = readFileSync(`/sys/class/net/${netdev}/mtu`, 'utf8').trim();
-    onTestFinished(() => void execFileSync('ip', ['link', 'set', netdev, 'mtu', before]));
-    execFileSync('ip', ['link', 'set', netdev, 'mtu', String(mtu)]);
-  }
+  const before = (netdev: string) => Number(readFileSync(`/sys/class/net/${netdev}/mtu`, 'utf8'));
+  const [beforeA, beforeB] = [before(netdevs.a), before(netdevs.b)];
+  onTestFinished(() => setMtu(beforeA, beforeB));
+  setMtu(a, b);
+}
+
+function setMtu(a: number, b: number): void {
+  const input = `link set ${netdevs.a} mtu ${a}\nlink set ${netdevs.b} mtu ${b}\n`;
+  execFileSync('ip', ['-batch', '-'], { input });
 }
 
 /** Messages round about the path MTU, by each operation, each byte checked at the far end. */
@@ -64,6 +65,27 @@ describe.skipIf(process.env.NODE_RDMA_RXE_ENGINE === 'host')('the path MTU', () 
     await connect(a, b);
     expect([a.qp.query().pathMtu, b.qp.query().pathMtu]).toEqual([expected, expected]);
     await exchange(a, b, expected);
+  });
+
+  it('stays when the link shrinks, which then carries short messages only; closing ends the others', async () => {
+    linkMtu(4200, 4200);
+    const [a, b] = [end(deviceA), end(deviceB)];
+    await connect(a, b, { timeout: 10, retryCnt: 2 });
+    setMtu(1500, 1500);
+    expect(a.context.queryPort().activeMtu).toBe(1024);
+    expect(a.qp.query().pathMtu).toBe(4096);
+    b.qp.postRecv([1, 2].map((wrId) => ({ wrId, sge: { mr: b.mr, length: 16384 } })));
+    a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: 1000 } });
+    await succeeded(a.cq);
+    expect((await succeeded(b.cq)).byteLen).toBe(1000);
+    a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: 4096 } });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    // rxe 6.1 tries for ever, whatever the retries.
+    for (const { error } of a.cq.poll()) expect(error).toBeDefined();
+    expect(b.cq.poll()).toEqual([]);
+    a.qp.close();
+    a.mr.close();
+    expect(a.mr.buffer).toHaveLength(0);
   });
 
   it('may be chosen smaller than the links allow', async () => {

@@ -52,12 +52,26 @@ describe('createQp', () => {
     expect(() => pd.createQp(undefined as never)).toThrow(TypeError);
   });
 
-  it('refuses a completion queue of another context', () => {
-    const other = device(deviceB).createCq();
-    const pd = device(deviceA).allocPd();
-    expect(() => pd.createQp({ type: 'rc', cq: other })).toThrow(
-      expect.objectContaining({ code: 'ERR_RDMA_FOREIGN_OBJECT' }) as Error,
-    );
+  it('refuses completion queues and a shared receive queue of another context', () => {
+    const context = device(deviceA);
+    const pd = context.allocPd();
+    const cq = context.createCq();
+    // Of the same device: its objects have numbers that exist here too.
+    for (const foreign of [device(deviceA), device(deviceB)]) {
+      const other = foreign.createCq();
+      const srq = foreign.allocPd().createSrq();
+      for (const parts of [
+        { cq: other },
+        { sendCq: other, recvCq: cq },
+        { sendCq: cq, recvCq: other },
+        { cq, srq },
+      ]) {
+        expect(() => pd.createQp({ type: 'rc', ...parts })).toThrow(
+          expect.objectContaining({ code: 'ERR_RDMA_FOREIGN_OBJECT' }) as Error,
+        );
+      }
+    }
+    pd.createQp({ type: 'rc', cq });
   });
 });
 
@@ -103,6 +117,26 @@ describe('connect', () => {
       trafficClass: 104,
       flowLabel: 0x12345,
     });
+  });
+
+  it('by default gives up on a silent peer, and waits for receives a moment', async () => {
+    const { a, b } = await connectedPair();
+    for (const { qp } of [a, b]) {
+      expect(qp.query()).toMatchObject({ timeout: 14, retryCnt: 6, rnrRetry: 6, minRnrTimer: 12 });
+    }
+  });
+
+  it('goes on from INIT, where a receive that is posted takes the first message', async () => {
+    const a = end(deviceA);
+    const b = end(deviceB);
+    await b.qp.init();
+    b.qp.postRecv({ wrId: 1, sge: { mr: b.mr, length: 100 } });
+    await connect(a, b);
+    a.mr.buffer.write('first');
+    a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: 5 } });
+    await succeeded(a.cq);
+    expect(await succeeded(b.cq)).toMatchObject({ wrId: 1n, byteLen: 5 });
+    expect(b.mr.buffer.toString('latin1', 0, 6)).toBe('first\0');
   });
 
   it('works over IPv6 and over the link-local address', async () => {
@@ -303,6 +337,23 @@ describe('modify', () => {
     await a.qp.modify({ qpState: 'rts' });
     a.qp.postSend({ opcode: 'rdmaWrite', sge: { mr: a.mr, length: 4 }, remote: b.mr.remote() });
     await succeeded(a.cq);
+  });
+
+  it('holds in SQD what is posted, and goes on with it in RTS (on rxe when more is posted)', async () => {
+    const { a, b } = await connectedPair();
+    await a.qp.modify({ qpState: 'sqd' });
+    a.mr.buffer.write('held');
+    a.qp.postSend({ wrId: 8, opcode: 'rdmaWrite', sge: { mr: a.mr, length: 4 }, remote: b.mr.remote() });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(b.mr.buffer.readUInt32LE()).toBe(0);
+    expect(a.cq.poll()).toEqual([]);
+    await a.qp.modify({ qpState: 'rts' });
+    a.qp.postSend({ wrId: 9, opcode: 'rdmaWrite', sge: { mr: a.mr, length: 4 }, remote: b.mr.remote(4) });
+    expect((await completions(a.cq, 2)).map((one) => [one.wrId, one.status])).toEqual([
+      [8n, 'success'],
+      [9n, 'success'],
+    ]);
+    expect(b.mr.buffer.toString('latin1', 0, 8)).toBe('heldheld');
   });
 
   it('flushes what is outstanding on the way to ERR', async () => {

@@ -171,6 +171,16 @@ describe('a send request', () => {
       'ERR_INVALID_ARG_TYPE',
     ],
     [
+      'that invalidates without an rkey',
+      ({ a }) => ({ opcode: 'sendWithInv', sge: { mr: a.mr, length: 1 } }),
+      'ERR_INVALID_ARG_TYPE',
+    ],
+    [
+      'that invalidates an rkey of 33 bits',
+      ({ a }) => ({ opcode: 'sendWithInv', sge: { mr: a.mr, length: 1 }, invalidateRkey: 2 ** 32 }),
+      'ERR_OUT_OF_RANGE',
+    ],
+    [
       'with an identifier of 65 bits',
       ({ a }) => ({ wrId: 1n << 64n, opcode: 'send', sge: { mr: a.mr, length: 1 } }),
       'ERR_OUT_OF_RANGE',
@@ -230,10 +240,36 @@ describe('a send request', () => {
     await stillWorks(pair);
   });
 
+  it('longer than the port takes, also when it is READ', async () => {
+    const pair = await connectedPair({ qp: { maxSendSge: 16 }, bytes: 1 << 20 });
+    const { maxMsgSz } = pair.a.context.queryPort();
+    const elements = Math.floor(maxMsgSz / pair.a.mr.length) + 1;
+    if (elements > 16) return;
+    for (const opcode of ['rdmaRead', 'rdmaWrite', 'send'] as const) {
+      const request = {
+        opcode,
+        sge: Array.from({ length: elements }, () => ({ mr: pair.a.mr })),
+        ...(opcode !== 'send' && { remote: pair.b.mr.remote() }),
+      };
+      expect(refusal(() => pair.a.qp.postSend(request))).toMatchObject({
+        code: 'ERR_RDMA_INVALID_DESCRIPTOR',
+        message: expect.stringMatching(new RegExp(`more than the ${maxMsgSz} .*maxMsgSz`)) as string,
+      });
+    }
+    await stillWorks(pair);
+  });
+
   it('that a UC queue pair cannot send', async () => {
     const { a, b } = await connectedPair({ qp: { type: 'uc' } });
-    for (const opcode of ['rdmaRead', 'atomicFetchAndAdd'] as const) {
-      const request = { opcode, sge: { mr: a.mr, length: 8 }, remote: b.mr.remote(), compareAdd: 1 };
+    for (const opcode of ['rdmaRead', 'atomicFetchAndAdd', 'atomicCmpAndSwp', 'sendWithInv'] as const) {
+      const request = {
+        opcode,
+        sge: { mr: a.mr, length: 8 },
+        compareAdd: 1,
+        swap: 1,
+        invalidateRkey: b.mr.rkey,
+        ...(opcode !== 'sendWithInv' && { remote: b.mr.remote() }),
+      };
       expect(refusal(() => a.qp.postSend(request))).toMatchObject({ code: 'ERR_RDMA_INVALID_DESCRIPTOR' });
     }
     expect(a.qp.query().qpState).toBe('rts');
@@ -269,6 +305,28 @@ describe('a queue pair in the wrong state', () => {
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect(b.mr.buffer.readUInt32LE()).toBe(0);
     await stillWorks({ a, b });
+  });
+
+  it('takes no sends in RTR', async () => {
+    const { pd, cq, mr, context } = end(deviceA);
+    const qp = pd.createQp({ type: 'ud', cq });
+    const ah = await pd.createAh({ dgid: context.chooseGid().gid });
+    const ud = { ah, remoteQpn: qp.qpNum, remoteQkey: 5 };
+    await qp.init({ qkey: 5 });
+    await qp.modify({ qpState: 'rtr' });
+    qp.postRecv({ sge: { mr, offset: 4096, length: 4096 } });
+    const send = () => qp.postSend({ wrId: 2, opcode: 'send', sge: { mr, length: 1 }, ud });
+    expect(refusal(send).message).toMatch(/state RTR cannot send/);
+    expect(qp.sendQueue.outstanding).toBe(0);
+    await qp.modify({ qpState: 'rts', sqPsn: 1 });
+    send();
+    const both = await completions(cq, 2);
+    expect(both.map((one) => [one.opcode, one.status]).sort()).toEqual([
+      ['recv', 'success'],
+      ['send', 'success'],
+    ]);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(cq.poll()).toEqual([]);
   });
 
   it('takes no receives in RESET and in ERR, where they would never end', async () => {
@@ -345,6 +403,23 @@ describe('a receive request', () => {
     await one.qp.init();
     expect(refusal(() => one.qp.postRecv(make(one) as never))).toMatchObject({ code });
     expect(one.qp.receiveQueue.outstanding).toBe(0);
+  });
+
+  it('into a region that was closed, or is of another protection domain', async () => {
+    const one = end(deviceA);
+    await one.qp.init();
+    const closed = one.pd.regMrSync(64);
+    closed.close();
+    expect(refusal(() => one.qp.postRecv({ sge: { mr: closed, length: 1 } }))).toMatchObject({
+      code: 'ERR_RDMA_CLOSED',
+    });
+    const foreign = one.context.allocPd().regMrSync(64);
+    expect(refusal(() => one.qp.postRecv({ sge: { mr: foreign } }))).toMatchObject({
+      code: 'ERR_RDMA_INVALID_DESCRIPTOR',
+      message: expect.stringMatching(/protection domain/) as string,
+    });
+    expect(one.qp.receiveQueue.outstanding).toBe(0);
+    foreign.close();
   });
 
   it('into memory that the device may not write', async () => {
