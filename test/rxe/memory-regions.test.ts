@@ -1,8 +1,16 @@
-import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Access, RemoteRegion, type MemoryRegion } from '../../lib/index.js';
-import { ALL_REMOTE, connectedPair, device, pattern, succeeded, type End } from '../support/device.js';
+import {
+  ALL_REMOTE,
+  connectedPair,
+  device,
+  deviceA,
+  pattern,
+  succeeded,
+  type End,
+} from '../support/device.js';
+import { inOwnProcess } from '../support/own-process.js';
 
 const pd = () => device().allocPd();
 
@@ -327,38 +335,46 @@ describe('refusals', () => {
     });
   });
 
-  // It takes rights from this process, and gives them back.
   it.skipIf(process.getuid!() !== 0)(
     'of more than RLIMIT_MEMLOCK allows, with the limit and what is pinned',
     () => {
-      const limit = (soft: string) =>
-        execFileSync('prlimit', ['--pid', String(process.pid), `--memlock=${soft}:`]);
-      const before = /^Max locked memory\s+(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))![1]!;
-      onTestFinished(() => void limit(before));
-      for (const [soft, code, message] of [
-        [
-          '65536',
-          'ENOMEM',
-          /1048576 bytes were to be pinned, \d+ bytes are pinned already, and RLIMIT_MEMLOCK is 65536 bytes/,
-        ],
-        ['0', 'EPERM', /RLIMIT_MEMLOCK is 0 .*Raise it/],
-      ] as const) {
-        limit(soft);
-        process.seteuid!(65534);
-        onTestFinished(() => process.seteuid!(0));
-        const context = device();
-        const domain = context.allocPd();
-        expect(() => domain.regMrSync(1 << 20)).toThrow(
-          expect.objectContaining({
-            code,
-            syscall: 'ibv_reg_mr',
-            message: expect.stringMatching(message) as string,
-          }) as Error,
-        );
-        if (code === 'ENOMEM') expect(domain.regMrSync(4096)).toHaveLength(4096);
-        context.close({ cascade: true });
-        process.seteuid!(0);
-      }
+      const told = inOwnProcess(
+        `import { execFileSync } from 'node:child_process';
+        rdma.listDevices();
+        const refusal = () => {
+          process.seteuid(65534);
+          const pd = rdma.openDevice('${deviceA}').allocPd();
+          try {
+            pd.regMrSync(8192);
+            pd.regMrSync(1 << 20);
+          } catch ({ code, syscall, message }) {
+            return { code, syscall, message };
+          }
+        };
+        const refusals = [refusal()];
+        process.seteuid(0);
+        execFileSync('prlimit', ['--pid', String(process.pid), '--memlock=0:']);
+        tell([...refusals, refusal()]);
+        process.exit();`,
+        ['prlimit', '--memlock=65536'],
+      );
+      const raise = '\\. Raise it: ulimit -l unlimited';
+      expect(told).toEqual([
+        {
+          code: 'ENOMEM',
+          syscall: 'ibv_reg_mr',
+          message: expect.stringMatching(
+            `1048576 bytes were to be pinned, 8192 bytes are pinned already, and RLIMIT_MEMLOCK is 65536 bytes for this process${raise}`,
+          ) as string,
+        },
+        {
+          code: 'EPERM',
+          syscall: 'ibv_reg_mr',
+          message: expect.stringMatching(
+            `RLIMIT_MEMLOCK is 0 for this process, which may pin nothing${raise}`,
+          ) as string,
+        },
+      ]);
     },
   );
 
