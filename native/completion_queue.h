@@ -30,10 +30,10 @@ class CompletionQueue final : public Resource {
                                                  uint32_t vector, int* error);
   ~CompletionQueue() override { Close(); }
 
-  // Takes up to `limit` completions into the records, and ends their work requests. Completions of queue
-  // pairs that are closed already are dropped, as most devices do by themselves. Returns their number, or a
-  // negative errno.
-  int Poll(uint32_t limit);
+  // Takes as many completions into the records as the counters allow, tells there how many, and ends their
+  // work requests. Completions of queue pairs that are closed already are dropped, as most devices do by
+  // themselves. 0 or a positive errno.
+  int Poll();
 
   // 1 when there is a completion for Poll() to take, 0 when there is none even after `spin` microseconds, or
   // a negative errno.
@@ -76,6 +76,8 @@ class CompletionQueue final : public Resource {
 
   void ReleaseAbandoned(uint32_t most);
   void SetEntries(uint32_t entries) { entries_ = counters_->entries = entries; }
+  // False for a completion that is dropped.
+  bool Fill(CompletionRecord& record, const ibv_wc& completion);
   // ibv_poll_cq, with the completion first that Ready() has taken.
   int Take(ibv_wc* completions, uint32_t most);
   int Look();
@@ -85,6 +87,7 @@ class CompletionQueue final : public Resource {
   std::shared_ptr<CompletionChannel> channel_;
   ibv_cq* verbs_;
   uint64_t serial_;
+  SlotTable<WorkQueue, 20>::Finder queues_;
   std::shared_ptr<Memory> records_;
   CompletionCounters* counters_;
   uint32_t abandoned_ = 0;

@@ -38,10 +38,10 @@ class QueuePair final : public Resource {
                                            uint32_t most_descriptors, int* error);
   ~QueuePair() override { Close(); }
 
-  // Posts `count` descriptors from `first` on, round the end of the descriptors; fewer when the queue is
-  // full. Everything is checked before anything is posted.
-  PostResult PostSend(uint32_t first, uint32_t count);
-  PostResult PostReceive(uint32_t first, uint32_t count);
+  // Posts the descriptors that are wanted; fewer when the queue is full. Everything is checked before
+  // anything is posted.
+  PostResult PostSend();
+  PostResult PostReceive();
 
   // Any thread. What it brings about is noted by NoteModified(), on the JavaScript thread.
   int Modify(ibv_qp_attr* attributes, int mask) const;
@@ -68,7 +68,7 @@ class QueuePair final : public Resource {
   const SharedQueue& send_queue() const { return *send_; }
   const SharedQueue& receive_queue() const { return *receive_; }
 
-  template <PostResult (QueuePair::*kPost)(uint32_t, uint32_t)>
+  template <PostResult (QueuePair::*kPost)()>
   static constexpr const char* Syscall() {
     return kPost == &QueuePair::PostSend ? "ibv_post_send" : "ibv_post_recv";
   }
@@ -84,10 +84,16 @@ class QueuePair final : public Resource {
   int DestroyOfConnectionManager();
   void NoteState(ibv_qp_state state);
 
-  // Both return false with `problem` set when the descriptor asks for what must not be.
-  bool TranslateSend(const SendDescriptor& descriptor, uint32_t place, uint32_t ahead, ibv_send_wr* request,
-                     ibv_sge* elements, std::string* problem);
-  bool TranslateTarget(const SendDescriptor& descriptor, uint32_t ahead, uint64_t bytes, ibv_send_wr* request,
+  // Both return false with `problem` set when the descriptor asks for what must not be. Of a plain request,
+  // most of what could be wrong is known to be right.
+  bool IsPlain(const SendDescriptor& descriptor) const {
+    return descriptor.opcode < 32 && plain_opcodes_ >> descriptor.opcode & 1 && descriptor.sge_count == 1 &&
+           (descriptor.flags & ~kPlainFlags) == 0;
+  }
+  template <bool kPlain>
+  bool TranslateSend(const SendDescriptor& descriptor, uint32_t place, WorkQueue::Request& noted,
+                     ibv_send_wr* request, std::string* problem);
+  bool TranslateTarget(const SendDescriptor& descriptor, WorkQueue::Request& noted, ibv_send_wr* request,
                        std::string* problem);
 
   AddonData& addon_;
@@ -96,6 +102,8 @@ class QueuePair final : public Resource {
   ibv_qp_cap cap_;
   ibv_qp_state state_ = IBV_QPS_RESET;
   ibv_qp_state posting_state_ = IBV_QPS_RESET;  // state_, but where that is about to change
+  static constexpr uint8_t kPlainFlags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED;
+  uint32_t plain_opcodes_;  // a bit for each: they only read memory here, and go where the queue pair goes
   uint8_t initiator_depth_ = 0;
   uint64_t most_bytes_ = UINT64_MAX;  // of one message: the port's maximum, or its MTU for datagrams
   bool joined_srq_ = false;

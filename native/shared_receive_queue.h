@@ -28,7 +28,7 @@ class SharedReceiveQueue final : public Resource {
                                                     int* error);
   ~SharedReceiveQueue() override { Close(); }
 
-  PostResult PostReceive(uint32_t first, uint32_t count);
+  PostResult PostReceive();
 
   // As ResizeQueue() calls them. EOVERFLOW where a completion queue has no room for what it would be given.
   int BeginResize(uint32_t max_wr);
@@ -47,7 +47,7 @@ class SharedReceiveQueue final : public Resource {
   const std::shared_ptr<Memory>& memory() const { return memory_; }
   const SharedQueue& queue() const { return *queue_; }
 
-  template <PostResult (SharedReceiveQueue::*)(uint32_t, uint32_t)>
+  template <PostResult (SharedReceiveQueue::*)()>
   static constexpr const char* Syscall() {
     return "ibv_post_srq_recv";
   }

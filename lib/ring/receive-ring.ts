@@ -5,6 +5,11 @@ import type { QueuePair } from '../verbs/queue-pair.js';
 import type { SharedReceiveQueue } from '../verbs/shared-receive-queue.js';
 import { DescriptorRing } from './descriptor-ring.js';
 
+// Offsets in words. Copies, since the compiler looks up what is imported again at each use.
+const ID = ReceiveDescriptor.id / 4;
+const ID_HIGH = ReceiveDescriptor.idHigh / 4;
+const SGE = ReceiveDescriptor.sge / 4;
+
 /**
  * Receive requests as descriptors in shared memory, for a queue pair or for a shared receive queue; see {@link SendRing}. Each has
  * one range of a region; `postRecv()` takes lists of them.
@@ -27,8 +32,8 @@ export class ReceiveRing extends DescriptorRing {
     const word = this.begin();
     const words = this.words;
     words[word] = 1 << 16;
-    words[word + ReceiveDescriptor.id / 4] = id;
-    words[word + ReceiveDescriptor.idHigh / 4] = 0;
-    this.element(word + ReceiveDescriptor.sge / 4, mr.slot, offset, length);
+    words[word + ID] = id;
+    words[word + ID_HIGH] = 0;
+    this.element(word + SGE, mr.slot, offset, length);
   }
 }

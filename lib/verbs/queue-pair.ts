@@ -11,7 +11,7 @@ import {
   type QpType,
 } from './constants.js';
 import type { Context } from './context.js';
-import { DescriptorQueue } from './descriptor-queue.js';
+import { DescriptorQueue, QueueMemory } from './descriptor-queue.js';
 import {
   explaining,
   explainingAsync,
@@ -24,6 +24,7 @@ import { parseGid, type GidChoice, type GidSelection } from './gid.js';
 import type { NativeQueuePair, NativeQueuePairOptions } from './native.js';
 import { addressAdvice, randomFlowLabel, requireGid } from './path.js';
 import { postRequests, type Posting } from './posting.js';
+import { PreparedSend } from './prepared-send.js';
 import type { ProtectionDomain } from './protection-domain.js';
 import {
   packAttributes,
@@ -36,7 +37,7 @@ import { checkTransition } from './queue-pair-transitions.js';
 import { Resource } from './resource.js';
 import { integer, options as checkOptions, withinDevice, wordNumber } from './validate.js';
 import { SharedReceiveQueue } from './shared-receive-queue.js';
-import { DescriptorWriter, type ReceiveRequest, type SendRequest } from './work-request.js';
+import { ReceiveWriter, SendWriter, type ReceiveRequest, type SendRequest } from './work-request.js';
 
 /** What a queue pair is created with (`struct ibv_qp_init_attr`). */
 export interface QueuePairOptions {
@@ -229,25 +230,24 @@ export class QueuePair extends Resource {
     this.recvCq = recvCq;
     this.srq = srq;
     this.maxInlineData = native.maxInlineData;
-    this.sendQueue = new DescriptorQueue(native.memory, native.sendQueue, native.postSend);
-    this.receiveQueue = new DescriptorQueue(native.memory, native.receiveQueue, native.postReceive);
-    const sendWriter = new DescriptorWriter(native.memory, native.sendQueue, native.maxInlineData);
+    const memory = new QueueMemory(native.memory);
+    this.sendQueue = new DescriptorQueue(memory, native.sendQueue, native.postSend);
+    this.receiveQueue = new DescriptorQueue(memory, native.receiveQueue, native.postReceive);
     this.#sends = {
       owner: this,
       subject: this.#subject(),
       syscall: 'ibv_post_send',
       queue: this.sendQueue,
       cq: sendCq,
-      write: (place, request) => sendWriter.writeSend(place, request),
+      writer: new SendWriter(memory, native.sendQueue, native.maxInlineData),
     };
-    const receiveWriter = new DescriptorWriter(native.memory, native.receiveQueue, 0);
     this.#receives = {
       owner: this,
       subject: this.#subject(),
       syscall: 'ibv_post_recv',
       queue: this.receiveQueue,
       cq: recvCq,
-      write: (place, request) => receiveWriter.writeReceive(place, request),
+      writer: new ReceiveWriter(memory, native.receiveQueue),
     };
     // The number may have served before, with a failure that is no cause of what happens now.
     this.#forgetFailures();
@@ -452,6 +452,16 @@ export class QueuePair extends Resource {
    */
   postSend(requests: SendRequest | readonly SendRequest[]): void {
     postRequests(this.#sends, requests);
+  }
+
+  /**
+   * Makes a request that can be posted again and again, for what is sent often and changes in its bytes only: it is checked and
+   * written once. Bytes of `inline` are copied now, those of a memory region are read by the device at each post.
+   *
+   * @throws TypeError, RangeError, RdmaError for a wrong request, as {@link postSend}
+   */
+  prepareSend(request: SendRequest): PreparedSend {
+    return new PreparedSend(this.#sends, this.maxInlineData, request);
   }
 
   /**

@@ -1,5 +1,5 @@
 import { DeviceCapFlags } from './constants.js';
-import { DescriptorQueue } from './descriptor-queue.js';
+import { DescriptorQueue, QueueMemory } from './descriptor-queue.js';
 import { explain, explaining, RdmaError } from './errors.js';
 import { pinAdvice } from './memlock.js';
 import type { NativeSharedReceiveQueue } from './native.js';
@@ -7,7 +7,7 @@ import { postRequests, type Posting } from './posting.js';
 import type { ProtectionDomain } from './protection-domain.js';
 import { Resource } from './resource.js';
 import { integer, withinDevice } from './validate.js';
-import { DescriptorWriter, type ReceiveRequest } from './work-request.js';
+import { ReceiveWriter, type ReceiveRequest } from './work-request.js';
 
 export interface SharedReceiveQueueOptions {
   /** Receives outstanding at the most, from 1; 128 by default. The device may grant more. */
@@ -34,14 +34,14 @@ export class SharedReceiveQueue extends Resource {
     super(native, [pd]);
     this.native = native;
     this.pd = pd;
-    this.receiveQueue = new DescriptorQueue(native.memory, native.receiveQueue, native.postReceive);
-    const writer = new DescriptorWriter(native.memory, native.receiveQueue, 0);
+    const memory = new QueueMemory(native.memory);
+    this.receiveQueue = new DescriptorQueue(memory, native.receiveQueue, native.postReceive);
     this.#receives = {
       owner: this,
       subject: this.#subject(),
       syscall: 'ibv_post_srq_recv',
       queue: this.receiveQueue,
-      write: (place, request) => writer.writeReceive(place, request),
+      writer: new ReceiveWriter(memory, native.receiveQueue),
     };
   }
 

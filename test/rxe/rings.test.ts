@@ -313,7 +313,7 @@ describe('descriptors that ask for too much', () => {
 
   it('with more elements than there are, written by hand', async () => {
     const { a } = await ringPair();
-    new Uint8Array(a.qp.sendQueue.memory).fill(0xff, a.qp.sendQueue.layout.descriptors);
+    a.qp.sendQueue.memory.bytes.fill(0xff, a.qp.sendQueue.layout.descriptors);
     for (const count of [1, 3, a.qp.sendQueue.layout.descriptorCount]) {
       expect(() => a.qp.sendQueue.post(count)).toThrow(
         expect.objectContaining({ code: 'ERR_RDMA_INVALID_DESCRIPTOR' }) as Error,
@@ -325,7 +325,8 @@ describe('descriptors that ask for too much', () => {
     const { a, b } = await ringPair({ connect: { retryCnt: 0, timeout: 8 } });
     const canary = a.pd.regMrSync(65_536);
     canary.buffer.fill(0x5a);
-    const { memory, layout } = a.qp.sendQueue;
+    const { layout } = a.qp.sendQueue;
+    const memory = a.qp.sendQueue.memory.bytes.buffer;
     const bytes = new Uint8Array(memory, layout.descriptors, 64 * 4);
     let state = 1;
     const random = () => (state = (Math.imul(state, 1103515245) + 12345) >>> 0) >>> 16;

@@ -45,8 +45,7 @@ describe('a failed completion', () => {
   function record(status: number, id: bigint, qpNum: number, vendorError: number): ArrayBuffer {
     const bytes = new ArrayBuffer(CompletionCounters.size + CompletionRecord.size);
     const view = new DataView(bytes, CompletionCounters.size);
-    view.setUint32(CompletionRecord.id, Number(id & 0xffffffffn), true);
-    view.setUint32(CompletionRecord.idHigh, Number(id >> 32n), true);
+    view.setBigUint64(CompletionRecord.id, id, true);
     view.setUint8(CompletionRecord.status, status);
     view.setUint8(CompletionRecord.opcode, 77);
     view.setUint32(CompletionRecord.byteLength, vendorError, true);
