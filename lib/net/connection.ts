@@ -20,7 +20,7 @@ import { OneSided, type ReadOptions, type Token } from './one-sided.js';
 import { RESERVE, type Settings } from './options.js';
 import { afterEnd, Outbox, quiet } from './outbox.js';
 import { Pipeline } from './pipeline.js';
-import { FRAME_HEADER, FrameType, readFrameHeader, type Hello } from './protocol.js';
+import { FRAME_HEADER, FrameFlag, FrameType, readFrameHeader, type Hello } from './protocol.js';
 import { RemoteMemory } from './remote-memory.js';
 import { fetch, prepareOutgoing } from './rendezvous.js';
 
@@ -125,6 +125,7 @@ export class Connection extends EventEmitter<ConnectionEvents> implements AsyncI
       eagerLimit: Math.min(settings.eagerLimit, peer.eagerLimit),
       highWaterMark: settings.highWaterMark,
       fetched: () => this.#inbox.fetched,
+      endCame: () => this.#inbox.endCame,
       prepare: (data, region) => prepareOutgoing(link, data, region),
       onDrain: () => this.emit('drain'),
       onFinished: () => this.#maybeFinished(),
@@ -490,6 +491,7 @@ export class Connection extends EventEmitter<ConnectionEvents> implements AsyncI
       return this.#protocolFailed('back more slots than it was sent frames');
     if (!this.#outbox.fetched(header.fetched))
       return this.#protocolFailed('that it has read more than was announced');
+    if ((header.flags & FrameFlag.END_CAME) !== 0) this.#outbox.endArrived();
     switch (header.type) {
       case FrameType.UPDATE:
         return this.#giveBack(slot, false);
@@ -526,7 +528,7 @@ export class Connection extends EventEmitter<ConnectionEvents> implements AsyncI
   }
 
   #maybeFinished(): void {
-    if (this.#outbox.finished && this.#inbox.endCame) this.#close(undefined, false);
+    if (this.#outbox.finished && this.#inbox.complete && this.#outbox.quiet) this.#close(undefined, false);
   }
 
   #watch(id: CmId): void {

@@ -84,6 +84,11 @@ export class Inbox {
     return this.#endCame;
   }
 
+  /** Whether {@link endCame}, and nothing has to be read from the peer any more. */
+  get complete(): boolean {
+    return this.#endCame && this.#reading.length === 0;
+  }
+
   /** Whether {@link endCame}, and all messages were taken. */
   get ended(): boolean {
     return this.#ended;

@@ -7,6 +7,7 @@ import { NetError } from './errors.js';
 import {
   ANNOUNCE_BYTES,
   FRAME_HEADER,
+  FrameFlag,
   FrameType,
   RECORD_HEADER,
   writeAnnouncement,
@@ -53,8 +54,9 @@ export interface OutboxParts {
   frameBytes: number;
   eagerLimit: number;
   highWaterMark: number;
-  /** How many announced messages of the peer were read. */
+  /** How many announced messages of the peer were read, and whether its end has come: what the peer is to be told. */
   fetched(this: void): number;
+  endCame(this: void): boolean;
   /** Makes the memory of a long message readable by the peer. */
   prepare(this: void, data: Uint8Array, region: MemoryRegion | undefined): Promise<OutgoingMemory>;
   /** What waited no longer does. */
@@ -82,6 +84,9 @@ export class Outbox {
   #ending: 'no' | 'asked' | 'written' | 'arrived' = 'no';
   #endSlab = -1;
   #toldFetched = 0;
+  #toldEnd = false;
+  #endThere = false;
+  #controlOnTheirWay = 0;
   #fetchedByPeer = 0;
   #failure: Error | undefined;
   readonly #finished: Settled[] = [];
@@ -108,12 +113,19 @@ export class Outbox {
     return this.#ending !== 'no';
   }
 
-  /** Whether every message, though perhaps not the end, has arrived. */
+  /** Whether the peer has every message, for all that is known. */
   get delivered(): boolean {
     const inUse = this.#parts.link.slabs.large - this.#slabs.length - (this.#endSlab < 0 ? 0 : 1);
-    return this.#messages.length === 0 && this.#announced.length === 0 && inUse === 0;
+    return this.#messages.length === 0 && this.#announced.length === 0 && (inUse === 0 || this.#endThere);
   }
 
+  /** Whether the peer knows all that it must, and nothing is on its way to it. */
+  get quiet(): boolean {
+    const told = this.#toldFetched === this.#parts.fetched() && this.#toldEnd === this.#parts.endCame();
+    return told && this.#onTheirWay + this.#controlOnTheirWay + this.#frames.length === 0;
+  }
+
+  /** Whether the end has arrived, and every message was read. */
   get finished(): boolean {
     return this.#ending === 'arrived' && this.#announced.length === 0;
   }
@@ -147,8 +159,10 @@ export class Outbox {
   /** The frame from a slab has arrived at the peer. */
   arrived(slab: number): void {
     const { large } = this.#parts.link.slabs;
-    if (slab >= large) this.#small.push(slab);
-    else {
+    if (slab >= large) {
+      this.#small.push(slab);
+      --this.#controlOnTheirWay;
+    } else {
       --this.#onTheirWay;
       this.#slabs.push(slab);
       if (slab === this.#endSlab && this.#ending === 'written') {
@@ -156,6 +170,11 @@ export class Outbox {
         this.#endSlab = -1;
       }
     }
+  }
+
+  /** The peer says that it has the end. */
+  endArrived(): void {
+    this.#endThere = true;
   }
 
   /** What the peer says of the announced messages that it has read. False where it says more than there were. */
@@ -204,7 +223,11 @@ export class Outbox {
       message.memory?.release();
       message.reject(error);
     }
-    for (const { reject } of this.#finished.splice(0)) reject(error);
+    const { finished } = this;
+    for (const { resolve, reject } of this.#finished.splice(0)) {
+      if (finished) resolve();
+      else reject(error);
+    }
     this.#waiting = 0;
   }
 
@@ -326,14 +349,16 @@ export class Outbox {
         this.#seal();
       }
       this.#post(this.#frames.shift()!);
-      ++this.#onTheirWay;
     }
   }
 
   /** Says what only the header of a frame says, where no other frame has. */
   #tell(): void {
     const { returns, credits } = this.#parts;
-    const news = returns.due || this.#parts.fetched() !== this.#toldFetched;
+    const news =
+      returns.due ||
+      this.#parts.fetched() !== this.#toldFetched ||
+      this.#parts.endCame() !== this.#toldEnd;
     if (!news || !credits.mayTell(returns.givesControlBack)) return;
     const slab = this.#small.pop();
     if (slab !== undefined) this.#post({ slab, type: FrameType.UPDATE, length: 0 });
@@ -342,10 +367,15 @@ export class Outbox {
   #post({ slab, type, length }: Frame): void {
     const { link, returns, credits } = this.#parts;
     const fetched = (this.#toldFetched = this.#parts.fetched());
+    this.#toldEnd = this.#parts.endCame();
+    const flags = this.#toldEnd ? FrameFlag.END_CAME : 0;
     const { data, control } = returns;
-    writeFrameHeader(link.slabs.view, link.slabs.slabAt(slab), { type, length, control, data, fetched });
+    writeFrameHeader(link.slabs.view, link.slabs.slabAt(slab), { type, flags, length, control, data, fetched });
     returns.told();
-    credits.spend(slab < link.slabs.large);
+    const hasData = slab < link.slabs.large;
+    credits.spend(hasData);
+    if (hasData) ++this.#onTheirWay;
+    else ++this.#controlOnTheirWay;
     link.send(slab, FRAME_HEADER + length);
   }
 

@@ -99,9 +99,17 @@ export const FRAME_HEADER = 16;
 export const RECORD_HEADER = 4;
 export const ANNOUNCE_BYTES = 24;
 
+/** Bits of the second byte of a frame. */
+export const FrameFlag = {
+  /** The end of the peer's messages has come. */
+  END_CAME: 1,
+} as const;
+
 /** The header that each frame has. The counters run over at their size. */
 export interface FrameHeader {
   type: number;
+  /** Of {@link FrameFlag}. */
+  flags: number;
   /** Bytes behind the header. */
   length: number;
   /** Slots that the sender of the frame has given back since the beginning: of frames without data (16 bits), and with data (32). */
@@ -113,7 +121,7 @@ export interface FrameHeader {
 
 export function writeFrameHeader(view: DataView, at: number, header: FrameHeader): void {
   view.setUint8(at, header.type);
-  view.setUint8(at + 1, 0);
+  view.setUint8(at + 1, header.flags);
   view.setUint16(at + 2, header.control, true);
   view.setUint32(at + 4, header.length, true);
   view.setUint32(at + 8, header.data, true);
@@ -130,6 +138,7 @@ export function readFrameHeader(view: DataView, at: number, bytes: number): Fram
   if (type < FrameType.DATA || type > FrameType.RESET) return { wrong: `a frame of type ${type}` };
   return {
     type,
+    flags: view.getUint8(at + 1),
     length,
     control: view.getUint16(at + 2, true),
     data: view.getUint32(at + 8, true),

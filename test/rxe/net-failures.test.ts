@@ -210,7 +210,7 @@ describe('who speaks another protocol', () => {
 describe('a peer that sends garbage is disconnected, and harms no other connection:', () => {
   const frame = (type: number, payload: Buffer, { data = 0, control = 0, fetched = 0, length = payload.length } = {}) => {
     const bytes = Buffer.alloc(16 + payload.length);
-    writeFrameHeader(new DataView(bytes.buffer, bytes.byteOffset), 0, { type, length, data, control, fetched });
+    writeFrameHeader(new DataView(bytes.buffer, bytes.byteOffset), 0, { type, flags: 0, length, data, control, fetched });
     payload.copy(bytes, 16);
     return bytes;
   };
@@ -235,7 +235,7 @@ describe('a peer that sends garbage is disconnected, and harms no other connecti
     ['a gigantic message', frame(FrameType.DATA, number(0xffffffff)), /4294967295 bytes in frames/],
     ['credits that it does not have', frame(FrameType.UPDATE, Buffer.alloc(0), { data: 5 }), /back more slots/],
     ['an answer to nothing', frame(FrameType.UPDATE, Buffer.alloc(0), { fetched: 1 }), /read more than was announced/],
-    ['an announcement of too much', frame(FrameType.ANNOUNCE, announcement(2n ** 60n)), /1152921504606846976 bytes/],
+    ['an announcement of too much', frame(FrameType.ANNOUNCE, announcement(2n ** 60n)), /a message of 1152921504606847000 bytes/],
     ['an announcement of nothing', frame(FrameType.ANNOUNCE, announcement(0n)), /an empty message/],
     ['half an announcement', frame(FrameType.ANNOUNCE, Buffer.alloc(9)), /announcement in the middle/],
     ['an end in the middle', Buffer.alloc(0), /its end in the middle of a message/],

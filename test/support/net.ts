@@ -62,7 +62,14 @@ export async function event(connection: Connection | Server, name: string): Prom
   return (await once(connection, name, { signal: AbortSignal.timeout(60_000) })) as unknown[];
 }
 
-/** Resolves when the connection is closed. */
-export async function closed(connection: Connection): Promise<void> {
-  if (!connection.closed) await event(connection, 'close');
+/** Resolves when the connection is closed, whether with an error or not. */
+export function closed(connection: Connection): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (connection.closed) return resolve();
+    const deadline = setTimeout(() => reject(new Error('the connection was not closed in time')), 60_000);
+    connection.once('close', () => {
+      clearTimeout(deadline);
+      resolve();
+    });
+  });
 }

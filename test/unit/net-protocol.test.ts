@@ -50,9 +50,9 @@ describe('a frame', () => {
   const view = new DataView(new ArrayBuffer(64));
 
   it('has this header', () => {
-    const header = { type: FrameType.UPDATE, length: 0, control: 0xfffd, data: 0xfffffffe, fetched: 7 };
+    const header = { type: FrameType.UPDATE, flags: 1, length: 0, control: 0xfffd, data: 0xfffffffe, fetched: 7 };
     writeFrameHeader(view, 8, header);
-    expect(Buffer.from(view.buffer, 8, 16).toString('hex')).toBe('0400fdff00000000feffffff07000000');
+    expect(Buffer.from(view.buffer, 8, 16).toString('hex')).toBe('0401fdff00000000feffffff07000000');
     expect(readFrameHeader(view, 8, 16)).toEqual(header);
   });
 
@@ -62,7 +62,7 @@ describe('a frame', () => {
     ['has an unknown type', 6, 0, 16, /a frame of type 6/],
     ['has type 0', 0, 0, 16, /a frame of type 0/],
   ])('that %s is none', (_name, type, length, bytes, wrong) => {
-    writeFrameHeader(view, 0, { type, length, control: 0, data: 0, fetched: 0 });
+    writeFrameHeader(view, 0, { type, flags: 0, length, control: 0, data: 0, fetched: 0 });
     expect(readFrameHeader(view, 0, bytes)).toEqual({ wrong: expect.stringMatching(wrong) as string });
   });
 
