@@ -38,13 +38,13 @@ async function connectOn(channel: EventChannel, options: ConnectOptions, setting
   });
   const id = channel.createId('tcp');
   try {
+    id.setOption('ackTimeout', settings.ackTimeout);
     await id.resolve(host, port, {
       ...left(),
       ...(localAddress !== undefined && { source: localAddress }),
       ...(localPort !== undefined && { sourcePort: localPort }),
       ...(family !== undefined && { family }),
     });
-    id.setOption('ackTimeout', settings.ackTimeout);
     const link = await Link.open(id, id.pd, settings);
     try {
       const accepted = await id.connect({ ...left(), data: encodeHello(helloOf(settings)) });

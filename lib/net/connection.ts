@@ -26,7 +26,7 @@ import { fetch, prepareOutgoing } from './rendezvous.js';
 
 /** The events of a {@link Connection}. */
 export interface ConnectionEvents {
-  /** The peer has ended, and all its messages were taken. */
+  /** The peer has ended, and whoever takes messages was told so. */
   end: [];
   /** Why the connection has failed; `'close'` follows. Not where the failure is told to someone who waits. */
   error: [error: Error];

@@ -1,4 +1,5 @@
 import { Duplex } from 'node:stream';
+import type { RdmaError } from '../verbs/errors.js';
 import type { Connection } from './connection.js';
 
 /** How much a stream keeps. */
@@ -94,22 +95,34 @@ export class ConnectionStream extends Duplex {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
-    this.connection.send(chunk).then(() => callback(), callback);
+    this.#settle(this.connection.send(chunk), callback);
   }
 
   override _writev(chunks: { chunk: Buffer }[], callback: (error?: Error | null) => void): void {
-    Promise.all(chunks.map(({ chunk }) => this.connection.send(chunk))).then(() => callback(), callback);
+    this.#settle(Promise.all(chunks.map(({ chunk }) => this.connection.send(chunk))), callback);
   }
 
   override _final(callback: (error?: Error | null) => void): void {
-    this.connection.end().then(() => callback(), callback);
+    this.#settle(this.connection.end(), callback);
   }
 
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
     const { connection } = this;
     if (connection.closed) return callback(error);
     connection.once('close', () => callback(error));
-    connection.destroy(error ?? undefined);
+    // Where both halves have ended the connection closes by itself, once the peer knows all that it must.
+    if (error !== null || !this.readableEnded || !this.writableFinished) connection.destroy(error ?? undefined);
+  }
+
+  #settle(work: Promise<unknown>, callback: (error?: Error | null) => void): void {
+    work.then(
+      () => callback(),
+      (error: RdmaError) => {
+        // Whoever has closed the connection under the stream knows of it: that is no failure of the stream.
+        if (error.code === 'ERR_RDMA_CLOSED') this.destroy();
+        callback(error);
+      },
+    );
   }
 
   async #pull(): Promise<void> {
@@ -121,8 +134,8 @@ export class ConnectionStream extends Duplex {
         if (message?.length === 0) continue;
         if (!this.push(message ?? null) || message === undefined) break;
       }
-    } catch (error) {
-      this.destroy(error as Error);
+    } catch {
+      // The connection has failed, and tells so by its events.
     } finally {
       this.#pulling = false;
     }

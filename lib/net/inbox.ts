@@ -48,7 +48,7 @@ export interface InboxParts {
   onFree(this: void, slot: number): void;
   /** An announced message was read, or something was taken: there may be something to tell the peer. */
   onProgress(this: void): void;
-  /** All messages were taken, and no more come. */
+  /** Somebody asked for a message, and no more come. */
   onEnd(this: void): void;
   onFailed(this: void, error: Error): void;
 }
@@ -89,7 +89,7 @@ export class Inbox {
     return this.#endCame && this.#reading.length === 0;
   }
 
-  /** Whether {@link endCame}, and all messages were taken. */
+  /** Whether somebody was told that no more messages come. */
   get ended(): boolean {
     return this.#ended;
   }
@@ -240,8 +240,10 @@ export class Inbox {
       taker.settle(message);
       taken = true;
     }
-    if (this.#endCame && this.#places.length === 0) this.#atEnd();
-    else if (taken && this.#frames.length > 0) this.#parts.onProgress();
+    if (this.#endCame && this.#places.length === 0) {
+      // Only who asks for more hears of the end: whoever has just got the last message may still answer it.
+      if (this.#takers.length > 0) this.#atEnd();
+    } else if (taken && this.#frames.length > 0) this.#parts.onProgress();
   }
 
   #atEnd(): void {

@@ -24,11 +24,11 @@ export interface ConnectionOptions {
   keepAliveInterval?: number;
   /** Milliseconds that it then has; 10 000 by default. */
   keepAliveTimeout?: number;
-  /** false by default: when the peer has ended, and all was read, this end ends too. */
+  /** false by default: when the peer has ended, and who reads was told so, this end ends too. */
   allowHalfOpen?: boolean;
   /**
-   * Code of the time after which a packet is sent again: 4.096 µs × 2^code. 14 (67 ms) by default; seven times that is an error.
-   * Both ends use the connecting end's.
+   * Code of the time after which a packet of this end is sent again: 4.096 µs × 2^code, 1 to 31. 14 (67 ms) by default. A peer that does not
+   * answer for seven times that, or on rxe up to four times longer, is given up.
    */
   ackTimeout?: number;
 }

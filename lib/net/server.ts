@@ -221,6 +221,7 @@ export class Server extends EventEmitter<ServerEvents> implements AsyncDisposabl
   }
 
   async #accept(request: CmId, peer: Hello): Promise<Connection> {
+    request.setOption('ackTimeout', this.#settings.ackTimeout);
     const shared = this.#memoryOf(request.context);
     const link = await Link.open(request, shared.pd, this.#settings);
     try {
