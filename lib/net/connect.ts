@@ -29,7 +29,11 @@ export async function connect(options: ConnectOptions): Promise<Connection> {
   }
 }
 
-async function connectOn(channel: EventChannel, options: ConnectOptions, settings: Settings): Promise<Connection> {
+async function connectOn(
+  channel: EventChannel,
+  options: ConnectOptions,
+  settings: Settings,
+): Promise<Connection> {
   const { host, port, signal, timeoutMs = CONNECT_MS, localAddress, localPort, family } = options;
   const deadline = performance.now() + timeoutMs;
   const left = () => ({

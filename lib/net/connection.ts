@@ -64,7 +64,10 @@ export interface ConnectionParts {
  * A connection with a peer: messages in both directions, whole and in their order, and the peer's memory where it exports some. Made by
  * {@link connect}, and by a {@link Server} for each client.
  */
-export class Connection extends EventEmitter<ConnectionEvents> implements AsyncIterable<Buffer>, AsyncDisposable {
+export class Connection
+  extends EventEmitter<ConnectionEvents>
+  implements AsyncIterable<Buffer>, AsyncDisposable
+{
   readonly #link: Link;
   readonly #settings: Settings;
   readonly #peer: Hello;
@@ -84,6 +87,7 @@ export class Connection extends EventEmitter<ConnectionEvents> implements AsyncI
   /** Iterations that are under way: they hear of a failure when they ask for the next message. */
   #iterations = 0;
   #waiting = 0;
+  #scheduled = false;
   #stream: ConnectionStream | undefined;
   #closing: Promise<void> | undefined;
   #closed = false;
@@ -101,10 +105,19 @@ export class Connection extends EventEmitter<ConnectionEvents> implements AsyncI
     this.#remote = link.id.peerAddress;
     this.#credits = new SendCredits(peer.slots, peer.reserve);
     this.#returns = new Returns(settings.slots + RESERVE, RESERVE);
-    this.#reads = new Pipeline(link, { ...READ_LIMITS, requests: Math.max(Math.min(initiatorDepth, MOST_READS), 1) });
+    this.#reads = new Pipeline(link, {
+      ...READ_LIMITS,
+      requests: Math.max(Math.min(initiatorDepth, MOST_READS), 1),
+    });
     this.#writes = new Pipeline(link, WRITE_LIMITS);
     this.#memory = new Memory(link.pd, shared);
-    this.#oneSided = new OneSided({ link, memory: this.#memory, reads: this.#reads, writes: this.#writes, initiatorDepth });
+    this.#oneSided = new OneSided({
+      link,
+      memory: this.#memory,
+      reads: this.#reads,
+      writes: this.#writes,
+      initiatorDepth,
+    });
     const failed = (error: Error) => this.#fail(error);
     this.#inbox = new Inbox({
       slabs: link.slabs,
@@ -113,7 +126,8 @@ export class Connection extends EventEmitter<ConnectionEvents> implements AsyncI
       highWaterMark: settings.highWaterMark,
       fetch: (announcement) => fetch(link, this.#reads, announcement),
       onFree: (slot) => this.#giveBack(slot, true),
-      onProgress: () => this.#progress(),
+      onFetched: () => this.#progress(),
+      onRoom: () => this.#progressSoon(),
       onEnd: () => this.#peerEnded(),
       onFailed: failed,
     });
@@ -270,6 +284,8 @@ export class Connection extends EventEmitter<ConnectionEvents> implements AsyncI
    */
   async receive(options: CmWaitOptions = {}): Promise<Buffer | undefined> {
     checkWait(options);
+    const here = this.#inbox.takeNow();
+    if (here !== undefined) return here;
     const { signal, timeoutMs } = options;
     ++this.#waiting;
     let taker: Taker | undefined;
@@ -296,8 +312,11 @@ export class Connection extends EventEmitter<ConnectionEvents> implements AsyncI
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, undefined> {
     ++this.#iterations;
     try {
-      for (let message = await this.receive(); message !== undefined; message = await this.receive())
+      for (;;) {
+        const message = this.#inbox.takeNow() ?? (await this.receive());
+        if (message === undefined) return;
         yield message;
+      }
     } finally {
       --this.#iterations;
     }
@@ -519,6 +538,15 @@ export class Connection extends EventEmitter<ConnectionEvents> implements AsyncI
     this.#maybeFinished();
   }
 
+  #progressSoon(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    queueMicrotask(() => {
+      this.#scheduled = false;
+      this.#progress();
+    });
+  }
+
   #peerEnded(): void {
     this.emit('end');
     const follows = !this.#settings.allowHalfOpen && this.#stream === undefined;
@@ -542,11 +570,15 @@ export class Connection extends EventEmitter<ConnectionEvents> implements AsyncI
     if (this.#closing !== undefined) return;
     const { remoteAddress, remotePort } = this;
     this.#lost(
-      new NetError('ECONNRESET', `${remoteAddress}:${remotePort} has closed the connection without ending it`, {
-        syscall: 'read',
-        remoteAddress,
-        remotePort,
-      }),
+      new NetError(
+        'ECONNRESET',
+        `${remoteAddress}:${remotePort} has closed the connection without ending it`,
+        {
+          syscall: 'read',
+          remoteAddress,
+          remotePort,
+        },
+      ),
     );
   }
 
@@ -566,7 +598,7 @@ export class Connection extends EventEmitter<ConnectionEvents> implements AsyncI
 
   #fail(error: Error): void {
     if (this.#closing !== undefined) return;
-    if ((error as RdmaError).code === 'ERR_RDMA_PROTOCOL') this.#outbox.reset(error.message);
+    if (error instanceof RdmaError && error.code === 'ERR_RDMA_PROTOCOL') this.#outbox.reset(error.message);
     this.#close(error, false);
   }
 

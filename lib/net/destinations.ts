@@ -59,7 +59,10 @@ export class Destinations {
     }
     const { qp, local, qkey } = this.#parts;
     const learnt = async () => ({
-      ah: await qp.pd.createAh({ dgid: address.includes(':') ? address : `::ffff:${address}`, gid: { address: local } }),
+      ah: await qp.pd.createAh({
+        dgid: address.includes(':') ? address : `::ffff:${address}`,
+        gid: { address: local },
+      }),
       qpn,
       qkey,
     });

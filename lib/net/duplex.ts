@@ -111,13 +111,15 @@ export class ConnectionStream extends Duplex {
     if (connection.closed) return callback(error);
     connection.once('close', () => callback(error));
     // Where both halves have ended the connection closes by itself, once the peer knows all that it must.
-    if (error !== null || !this.readableEnded || !this.writableFinished) connection.destroy(error ?? undefined);
+    if (error !== null || !this.readableEnded || !this.writableFinished)
+      connection.destroy(error ?? undefined);
   }
 
   #settle(work: Promise<unknown>, callback: (error?: Error | null) => void): void {
     work.then(
       () => callback(),
-      (error: RdmaError) => {
+      (reason: unknown) => {
+        const error = reason as RdmaError;
         // Whoever has closed the connection under the stream knows of it: that is no failure of the stream.
         if (error.code === 'ERR_RDMA_CLOSED') this.destroy();
         callback(error);

@@ -1,5 +1,5 @@
 import { ConnectionError } from '../cm/errors.js';
-import { RdmaError, WorkCompletionError } from '../verbs/errors.js';
+import { RdmaError, type WorkCompletionError } from '../verbs/errors.js';
 import { decodeRefusal } from './protocol.js';
 
 /**

@@ -46,8 +46,10 @@ export interface InboxParts {
   fetch(this: void, announcement: Announcement): Promise<Buffer>;
   /** The slot of a frame with data is free. */
   onFree(this: void, slot: number): void;
-  /** An announced message was read, or something was taken: there may be something to tell the peer. */
-  onProgress(this: void): void;
+  /** An announced message was read: the peer has to be told. */
+  onFetched(this: void): void;
+  /** There is room again for frames that wait: somebody should {@link Inbox.work}. */
+  onRoom(this: void): void;
   /** Somebody asked for a message, and no more come. */
   onEnd(this: void): void;
   onFailed(this: void, error: Error): void;
@@ -127,6 +129,14 @@ export class Inbox {
     return this.#lost || this.#reading.length > 0 || this.#partial !== undefined;
   }
 
+  /** The next message, where it is here; for those who need not wait. */
+  takeNow(): Buffer | undefined {
+    if (this.#takers.length > 0 || this.#places.first?.message === undefined) return undefined;
+    const { message, length } = this.#places.shift()!;
+    this.#taken(length);
+    return message;
+  }
+
   /** The next message goes there; undefined when no more come. */
   take(taker: Taker): void {
     this.#takers.push(taker);
@@ -186,7 +196,9 @@ export class Inbox {
         const size = view.getUint32(at, true);
         at += RECORD_HEADER;
         if (size > this.#parts.eagerLimit)
-          throw protocolError(`a message of ${size} bytes in frames, and ${this.#parts.eagerLimit} are the limit`);
+          throw protocolError(
+            `a message of ${size} bytes in frames, and ${this.#parts.eagerLimit} are the limit`,
+          );
         this.#partial = { message: Buffer.allocUnsafe(size), filled: 0 };
       }
       const { message, filled } = this.#partial;
@@ -217,7 +229,7 @@ export class Inbox {
           this.#fetched = (this.#fetched + 1) >>> 0;
         }
         this.#deliver();
-        this.#parts.onProgress();
+        this.#parts.onFetched();
       },
       (error: unknown) => this.#parts.onFailed(error as Error),
     );
@@ -231,19 +243,20 @@ export class Inbox {
 
   /** Hands out what is there to those who wait for it. */
   #deliver(): void {
-    let taken = false;
     while (this.#takers.length > 0 && this.#places.first?.message !== undefined) {
       const taker = this.#takers.shift()!;
       if (taker.gone) continue;
       const { message, length } = this.#places.shift()!;
-      this.#bytes -= length + MESSAGE_COST;
       taker.settle(message);
-      taken = true;
+      this.#taken(length);
     }
-    if (this.#endCame && this.#places.length === 0) {
-      // Only who asks for more hears of the end: whoever has just got the last message may still answer it.
-      if (this.#takers.length > 0) this.#atEnd();
-    } else if (taken && this.#frames.length > 0) this.#parts.onProgress();
+    // Only who asks for more hears of the end: whoever has just got the last message may still answer it.
+    if (this.#endCame && this.#places.length === 0 && this.#takers.length > 0) this.#atEnd();
+  }
+
+  #taken(length: number): void {
+    this.#bytes -= length + MESSAGE_COST;
+    if (this.#frames.length > 0 && this.#bytes < this.#parts.highWaterMark) this.#parts.onRoom();
   }
 
   #atEnd(): void {

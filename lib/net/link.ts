@@ -75,7 +75,13 @@ export class Link {
     const slabs = await Slabs.allocate(pd, settings);
     try {
       const cq = id.context.createCqFor(id, { cqe: maxSendWr + slots });
-      const qp = id.createQp({ pd, cq, maxSendWr, maxRecvWr: slots, descriptors: Math.max(maxSendWr, slots) });
+      const qp = id.createQp({
+        pd,
+        cq,
+        maxSendWr,
+        maxRecvWr: slots,
+        descriptors: Math.max(maxSendWr, slots),
+      });
       return new Link(id, pd, cq, qp, slabs);
     } catch (error) {
       slabs.mr.close();

@@ -44,7 +44,10 @@ export class Memory {
   async allocate(bytes: number, options: AllocateOptions = {}): Promise<MemoryRegion> {
     checkOptions('options', options);
     const wanted = checkRights(options.rights ?? ['read']);
-    const access = wanted.reduce((flags, right) => flags | rightAccess[right], Access.LOCAL_WRITE | Access.REMOTE_READ);
+    const access = wanted.reduce(
+      (flags, right) => flags | rightAccess[right],
+      Access.LOCAL_WRITE | Access.REMOTE_READ,
+    );
     const mr = await this.pd.regMr(bytes, { access });
     this.#regions.set(mr.buffer.buffer, mr);
     return mr;

@@ -1,6 +1,6 @@
 // The peer's memory, without the peer's program: READ, WRITE and atomics.
 import { outOfRange, RdmaError } from '../verbs/errors.js';
-import { MemoryRegion, MemorySlice } from '../verbs/memory-region.js';
+import { MemoryRegion, type MemorySlice } from '../verbs/memory-region.js';
 import { integer, unsigned64 } from '../verbs/validate.js';
 import { NetError } from './errors.js';
 import type { Link } from './link.js';
@@ -50,7 +50,9 @@ export class OneSided {
     if (count === 0) return Buffer.alloc(0);
     const { link, reads } = this.#parts;
     const readInto = (mr: MemoryRegion, at: number) =>
-      reads.run(count, (id, done, part) => link.sends.rdmaRead(id, mr, at + done, part, region, offset + done));
+      reads.run(count, (id, done, part) =>
+        link.sends.rdmaRead(id, mr, at + done, part, region, offset + done),
+      );
     if (target !== undefined) {
       await readInto(target.mr, target.offset);
       return target.buffer.subarray(0, count);
@@ -66,7 +68,12 @@ export class OneSided {
     return buffer;
   }
 
-  async write(token: Token, data: Uint8Array, known: MemoryRegion | undefined, offset: number): Promise<void> {
+  async write(
+    token: Token,
+    data: Uint8Array,
+    known: MemoryRegion | undefined,
+    offset: number,
+  ): Promise<void> {
     const region = this.#reach(token, 'write', offset, data.length);
     if (data.length === 0) return;
     const { link, writes } = this.#parts;
@@ -85,14 +92,30 @@ export class OneSided {
   }
 
   async fetchAdd(token: Token, offset: number, add: bigint | number): Promise<bigint> {
-    const value = BigInt.asUintN(64, typeof add === 'bigint' ? add : BigInt(integer('add', add, -(2 ** 53) + 1, 2 ** 53 - 1)));
+    const value = BigInt.asUintN(
+      64,
+      typeof add === 'bigint' ? add : BigInt(integer('add', add, -(2 ** 53) + 1, 2 ** 53 - 1)),
+    );
     const region = this.#reachWord(token, offset);
     return this.#atomic((id, mr, at) =>
-      this.#parts.link.sends.fetchAdd(id, mr, at, region, offset, Number(value & 0xffffffffn), Number(value >> 32n)),
+      this.#parts.link.sends.fetchAdd(
+        id,
+        mr,
+        at,
+        region,
+        offset,
+        Number(value & 0xffffffffn),
+        Number(value >> 32n),
+      ),
     );
   }
 
-  async compareSwap(token: Token, offset: number, compare: bigint | number, swap: bigint | number): Promise<bigint> {
+  async compareSwap(
+    token: Token,
+    offset: number,
+    compare: bigint | number,
+    swap: bigint | number,
+  ): Promise<bigint> {
     const [expected, replacement] = [unsigned64('compare', compare), unsigned64('swap', swap)];
     const region = this.#reachWord(token, offset);
     return this.#atomic((id, mr, at) =>
@@ -109,7 +132,8 @@ export class OneSided {
 
   #reachWord(token: Token, offset: number) {
     const region = this.#reach(token, 'atomic', offset, 8);
-    if ((region.addressLow + offset) % 8 !== 0) throw outOfRange('offset', 'one of an aligned word of 8 bytes', offset);
+    if ((region.addressLow + offset) % 8 !== 0)
+      throw outOfRange('offset', 'one of an aligned word of 8 bytes', offset);
     return region;
   }
 
@@ -120,15 +144,26 @@ export class OneSided {
     integer('offset', offset, 0, region.length);
     if (length !== undefined) integer('length', length, 0, Number.MAX_SAFE_INTEGER);
     if ((length ?? 0) > region.length - offset)
-      throw outOfRange('length', `at most ${region.length - offset} from offset ${offset} of the peer's ${region.length} bytes`, length);
+      throw outOfRange(
+        'length',
+        `at most ${region.length - offset} from offset ${offset} of the peer's ${region.length} bytes`,
+        length,
+      );
     if (!memory.rights.includes(right))
-      throw new NetError('EACCES', `the peer has exported that memory for ${memory.rights.join(', ') || 'nothing'}, not for ${right}`);
+      throw new NetError(
+        'EACCES',
+        `the peer has exported that memory for ${memory.rights.join(', ') || 'nothing'}, not for ${right}`,
+      );
     if (right !== 'write' && this.#parts.initiatorDepth === 0)
       throw new RdmaError('ERR_RDMA_UNSUPPORTED', 'the peer serves no READs and no atomics');
     return region;
   }
 
-  async #registered(data: Uint8Array, access: number, work: (mr: MemoryRegion) => Promise<void>): Promise<void> {
+  async #registered(
+    data: Uint8Array,
+    access: number,
+    work: (mr: MemoryRegion) => Promise<void>,
+  ): Promise<void> {
     const { link } = this.#parts;
     const mr = await link.track(registered(link.pd, data, access));
     try {

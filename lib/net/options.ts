@@ -1,6 +1,14 @@
 import type { CmWaitOptions } from '../cm/attempt.js';
 import { abortSignal, integer, options as checkOptions } from '../verbs/validate.js';
-import { LEAST_RESERVE, LEAST_SLAB, MOST_EAGER, MOST_SLAB, MOST_SLOTS, RECORD_HEADER, FRAME_HEADER } from './protocol.js';
+import {
+  LEAST_RESERVE,
+  LEAST_SLAB,
+  MOST_EAGER,
+  MOST_SLAB,
+  MOST_SLOTS,
+  RECORD_HEADER,
+  FRAME_HEADER,
+} from './protocol.js';
 
 /** How an end of a connection works. Each end has its own; what the other one must know it is told when they connect. */
 export interface ConnectionOptions {
@@ -45,11 +53,21 @@ export const RESERVE = 2 * LEAST_RESERVE;
 export function connectionSettings(options: ConnectionOptions): Settings {
   checkOptions('options', options);
   const slabBytes = integer('slabBytes', options.slabBytes ?? 16384, LEAST_SLAB, MOST_SLAB);
-  const maxMessage = integer('maxMessage', options.maxMessage ?? 2 ** 30, slabBytes - FRAME_HEADER - RECORD_HEADER, MOST_BYTES);
+  const maxMessage = integer(
+    'maxMessage',
+    options.maxMessage ?? 2 ** 30,
+    slabBytes - FRAME_HEADER - RECORD_HEADER,
+    MOST_BYTES,
+  );
   return {
     slots: integer('slots', options.slots ?? 32, 1, MOST_SLOTS - RESERVE),
     slabBytes,
-    eagerLimit: integer('eagerLimit', options.eagerLimit ?? Math.min(2 ** 18, maxMessage), 0, Math.min(MOST_EAGER, maxMessage)),
+    eagerLimit: integer(
+      'eagerLimit',
+      options.eagerLimit ?? Math.min(2 ** 18, maxMessage),
+      0,
+      Math.min(MOST_EAGER, maxMessage),
+    ),
     maxMessage,
     highWaterMark: integer('highWaterMark', options.highWaterMark ?? 2 ** 20, 1, MOST_BYTES),
     keepAliveInterval: integer('keepAliveInterval', options.keepAliveInterval ?? 5000, 0, MOST_MS),
@@ -76,7 +94,9 @@ export function address(options: { host?: unknown; port?: unknown }): void {
   checkOptions('options', options);
   const { host, port } = options;
   if (typeof host !== 'string' || host === '')
-    throw Object.assign(new TypeError('"host" must be a name or an address'), { code: 'ERR_INVALID_ARG_TYPE' });
+    throw Object.assign(new TypeError('"host" must be a name or an address'), {
+      code: 'ERR_INVALID_ARG_TYPE',
+    });
   integer('port', port, 0, 65535);
 }
 

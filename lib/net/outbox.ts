@@ -23,19 +23,41 @@ const PREPARED_AHEAD = 4;
 const sentAlready = Promise.resolve();
 
 interface Settled {
-  resolve(): void;
-  reject(error: Error): void;
+  resolve(this: void): void;
+  reject(this: void, error: Error): void;
 }
 
-interface Message extends Settled {
-  data: Uint8Array;
+/** A message that waits. */
+class Message {
+  readonly data: Uint8Array;
   /** Registered memory that it is known to lie in. */
-  region: MemoryRegion | undefined;
+  readonly region: MemoryRegion | undefined;
+  readonly sent: Promise<void>;
   /** Bytes of it that are in frames; -1 before the first. */
-  copied: number;
+  copied = -1;
   /** Of one that is announced: where it lies, once it is ready. */
   memory: OutgoingMemory | undefined;
-  preparing: boolean;
+  preparing = false;
+  #resolve!: () => void;
+  #reject!: (error: Error) => void;
+
+  constructor(data: Uint8Array, region: MemoryRegion | undefined) {
+    this.data = data;
+    this.region = region;
+    this.sent = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+  }
+
+  resolve(): void {
+    this.#resolve();
+  }
+
+  reject(error: Error): void {
+    void quiet(this.sent);
+    this.#reject(error);
+  }
 }
 
 /** A frame that is written, but for the counters of its header. */
@@ -136,14 +158,13 @@ export class Outbox {
       this.#schedule();
       return sentAlready;
     }
-    const sent = new Promise<void>((resolve, reject) => {
-      this.#messages.push({ data, region, copied: -1, memory: undefined, preparing: false, resolve, reject });
-      this.#waiting += data.length;
-      if (this.#waiting >= this.#parts.highWaterMark) this.#needDrain = true;
-      this.#fill();
-      this.#schedule();
-    });
-    return quiet(sent);
+    const message = new Message(data, region);
+    this.#messages.push(message);
+    this.#waiting += data.length;
+    if (this.#waiting >= this.#parts.highWaterMark) this.#needDrain = true;
+    this.#fill();
+    this.#schedule();
+    return message.sent;
   }
 
   /** No more messages follow. Resolves when all have arrived. */
@@ -206,7 +227,12 @@ export class Outbox {
   /** Gives up the connection: tells the peer why, if that is possible still. */
   reset(text: string): void {
     const slab = this.#small.pop();
-    if (slab === undefined || this.#failure !== undefined || !this.#parts.credits.mayTell(this.#parts.returns.givesControlBack)) return;
+    if (
+      slab === undefined ||
+      this.#failure !== undefined ||
+      !this.#parts.credits.mayTell(this.#parts.returns.givesControlBack)
+    )
+      return;
     const { link } = this.#parts;
     const { bytes } = link.slabs;
     const at = link.slabs.slabAt(slab) + FRAME_HEADER;
@@ -356,9 +382,7 @@ export class Outbox {
   #tell(): void {
     const { returns, credits } = this.#parts;
     const news =
-      returns.due ||
-      this.#parts.fetched() !== this.#toldFetched ||
-      this.#parts.endCame() !== this.#toldEnd;
+      returns.due || this.#parts.fetched() !== this.#toldFetched || this.#parts.endCame() !== this.#toldEnd;
     if (!news || !credits.mayTell(returns.givesControlBack)) return;
     const slab = this.#small.pop();
     if (slab !== undefined) this.#post({ slab, type: FrameType.UPDATE, length: 0 });
@@ -370,7 +394,14 @@ export class Outbox {
     this.#toldEnd = this.#parts.endCame();
     const flags = this.#toldEnd ? FrameFlag.END_CAME : 0;
     const { data, control } = returns;
-    writeFrameHeader(link.slabs.view, link.slabs.slabAt(slab), { type, flags, length, control, data, fetched });
+    writeFrameHeader(link.slabs.view, link.slabs.slabAt(slab), {
+      type,
+      flags,
+      length,
+      control,
+      data,
+      fetched,
+    });
     returns.told();
     const hasData = slab < link.slabs.large;
     credits.spend(hasData);
@@ -398,5 +429,7 @@ export function quiet<T>(promise: Promise<T>): Promise<T> {
 
 /** What an attempt to send after the end is told. */
 export function afterEnd(): NetError {
-  return new NetError('EPIPE', 'this end of the connection has ended: nothing can be sent any more', { syscall: 'send' });
+  return new NetError('EPIPE', 'this end of the connection has ended: nothing can be sent any more', {
+    syscall: 'send',
+  });
 }

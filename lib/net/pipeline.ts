@@ -11,8 +11,8 @@ interface Transfer {
   begun: number;
   /** Requests without an answer. */
   pending: number;
-  resolve(): void;
-  reject(error: Error): void;
+  resolve(this: void): void;
+  reject(this: void, error: Error): void;
 }
 
 export interface PipelineLimits {

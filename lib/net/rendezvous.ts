@@ -31,7 +31,11 @@ function place(mr: MemoryRegion, offset: number, length: number): Announcement {
 }
 
 /** Registers memory of the program's for a while. */
-export async function registered(pd: ProtectionDomain, data: Uint8Array, access: number): Promise<MemoryRegion> {
+export async function registered(
+  pd: ProtectionDomain,
+  data: Uint8Array,
+  access: number,
+): Promise<MemoryRegion> {
   const options = { access };
   try {
     return await pd.regMr(data, options);

@@ -217,7 +217,10 @@ export class Server extends EventEmitter<ServerEvents> implements AsyncDisposabl
     if (!('wrong' in hello) && !full) return hello;
     const why = 'wrong' in hello ? hello.wrong : `it has its ${this.#maxConnections} connections`;
     request.reject({ data: encodeRefusal(why) });
-    throw new NetError('wrong' in hello ? 'ERR_RDMA_PROTOCOL' : 'ECONNREFUSED', `a client was refused: ${why}`);
+    throw new NetError(
+      'wrong' in hello ? 'ERR_RDMA_PROTOCOL' : 'ECONNREFUSED',
+      `a client was refused: ${why}`,
+    );
   }
 
   async #accept(request: CmId, peer: Hello): Promise<Connection> {
@@ -250,14 +253,14 @@ export class Server extends EventEmitter<ServerEvents> implements AsyncDisposabl
   /** The memory that all connections of a device share, with their protection domain. */
   #memoryOf(context: Context): Memory {
     let memory = this.#memories.get(context);
-    if (memory === undefined || memory.pd.closed) this.#memories.set(context, (memory = new Memory(context.allocPd())));
+    if (memory === undefined || memory.pd.closed)
+      this.#memories.set(context, (memory = new Memory(context.allocPd())));
     return memory;
   }
 
   async #close(): Promise<void> {
     const listener = this.#listener;
-    if (listener === undefined)
-      throw new RdmaError('ERR_RDMA_INVALID_STATE', 'the server does not listen');
+    if (listener === undefined) throw new RdmaError('ERR_RDMA_INVALID_STATE', 'the server does not listen');
     this.#listener = undefined;
     listening.delete(this);
     await listener.closeAsync();
@@ -306,8 +309,7 @@ function listenFailure(error: unknown, host: string, port: number): unknown {
 function dropped(error: Error, request: CmId): NetError {
   const peer = request.request === undefined ? undefined : request.peerAddress;
   const where = { remoteAddress: peer?.address, remotePort: peer?.port };
-  if (error instanceof NetError)
-    return new NetError(error.code, error.message, { ...where, cause: error });
+  if (error instanceof NetError) return new NetError(error.code, error.message, { ...where, cause: error });
   return new NetError('ECONNABORTED', `a client has given up, or could not be accepted: ${error.message}`, {
     ...where,
     cause: error,

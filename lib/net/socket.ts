@@ -65,7 +65,10 @@ const SEND_BIT = 1 << 24;
 export class Socket extends EventEmitter<SocketEvents> implements AsyncDisposable {
   readonly #slots: number;
   readonly #lookupMs: number;
-  readonly #groups = new Map<string, Promise<{ group: MulticastGroup; destination: Destination; member: boolean }>>();
+  readonly #groups = new Map<
+    string,
+    Promise<{ group: MulticastGroup; destination: Destination; member: boolean }>
+  >();
   readonly #freeSlots: number[];
   readonly #waiting = new Fifo<{ resolve: (slot: number) => void; reject: (error: Error) => void }>();
   readonly #sent = new Map<number, { resolve: () => void; reject: (error: Error) => void }>();
@@ -137,7 +140,9 @@ export class Socket extends EventEmitter<SocketEvents> implements AsyncDisposabl
     const destination = isMulticast(host)
       ? (await this.#group(bound, host, false)).destination
       : await bound.destinations.find(host, port, this.#lookupMs);
-    const slot = this.#freeSlots.pop() ?? (await new Promise<number>((resolve, reject) => this.#waiting.push({ resolve, reject })));
+    const slot =
+      this.#freeSlots.pop() ??
+      (await new Promise<number>((resolve, reject) => this.#waiting.push({ resolve, reject })));
     this.#requireOpen();
     await this.#post(bound, slot, bytes, destination, port);
   }
@@ -162,7 +167,9 @@ export class Socket extends EventEmitter<SocketEvents> implements AsyncDisposabl
   async dropMembership(group: string): Promise<void> {
     const known = await this.#groups.get(group);
     if (known === undefined || !known.member)
-      throw new NetError('EADDRNOTAVAIL', `the socket is no member of ${String(group)}`, { syscall: 'dropMembership' });
+      throw new NetError('EADDRNOTAVAIL', `the socket is no member of ${group}`, {
+        syscall: 'dropMembership',
+      });
     this.#groups.delete(group);
     known.group.leave();
   }
@@ -233,7 +240,10 @@ export class Socket extends EventEmitter<SocketEvents> implements AsyncDisposabl
       releaseChannel();
       this.#binding = undefined;
       if (!(error instanceof RdmaError) || error instanceof NetError) throw error;
-      throw new NetError(error.code, `bind ${error.code} ${host}:${port}: ${error.message}`, { syscall: 'bind', cause: error });
+      throw new NetError(error.code, `bind ${error.code} ${host}:${port}: ${error.message}`, {
+        syscall: 'bind',
+        cause: error,
+      });
     }
   }
 
@@ -313,7 +323,13 @@ export class Socket extends EventEmitter<SocketEvents> implements AsyncDisposabl
     qp.postRecv({ wrId: slot, sge: { mr, offset: slot * length, length } });
   }
 
-  #post(bound: Bound, slot: number, data: Uint8Array, { ah, qpn, qkey }: Destination, port: number): Promise<void> {
+  #post(
+    bound: Bound,
+    slot: number,
+    data: Uint8Array,
+    { ah, qpn, qkey }: Destination,
+    port: number,
+  ): Promise<void> {
     const { sends, mr, mtu, view, address } = bound;
     const at = this.#slots * (GRH_BYTES + mtu) + slot * mtu;
     writeDatagramHeader(view, at, address.port, port);
@@ -399,5 +415,7 @@ export function createSocket(
 }
 
 function isMulticast(address: string): boolean {
-  return /^ff/i.test(address) && isIP(address) === 6 ? true : isIP(address) === 4 && (Number(address.split('.')[0]) & 0xf0) === 0xe0;
+  return /^ff/i.test(address) && isIP(address) === 6
+    ? true
+    : isIP(address) === 4 && (Number(address.split('.')[0]) & 0xf0) === 0xe0;
 }

@@ -31,7 +31,10 @@ describe('a datagram', () => {
     expect(remote).toEqual({ address: from, family, port: a.address().port, size: 500 });
     const answer = message(a);
     await b.send('here', { host: remote.address, port: remote.port });
-    expect(await answer).toEqual([Buffer.from('here'), { address: to, family, port: b.address().port, size: 4 }]);
+    expect(await answer).toEqual([
+      Buffer.from('here'),
+      { address: to, family, port: b.address().port, size: 4 },
+    ]);
   });
 
   it('of no bytes and of as many as a packet carries', async () => {
@@ -42,7 +45,9 @@ describe('a datagram', () => {
       await a.send(pattern(size, 2), to);
       expect((await came)[0]).toEqual(pattern(size, 2));
     }
-    await expect(a.send(Buffer.alloc(a.maxBytes + 1), to)).rejects.toEqual(failing('EMSGSIZE', /a packet carries here/));
+    await expect(a.send(Buffer.alloc(a.maxBytes + 1), to)).rejects.toEqual(
+      failing('EMSGSIZE', /a packet carries here/),
+    );
   });
 
   it('to nobody is refused, and a later one finds who came meanwhile', async () => {
@@ -50,7 +55,9 @@ describe('a datagram', () => {
     const b = await socket(addressB);
     const { port } = b.address();
     await b.close();
-    await expect(a.send('x', { host: addressB, port })).rejects.toEqual(failing('ECONNREFUSED', /nobody listens/));
+    await expect(a.send('x', { host: addressB, port })).rejects.toEqual(
+      failing('ECONNREFUSED', /nobody listens/),
+    );
     const again = await socket(addressB, port);
     const came = message(again);
     await a.send('x', { host: addressB, port });
@@ -81,7 +88,11 @@ describe('a datagram', () => {
     const ah = await id.pd.createAh(datagram!.address);
     const send = async (bytes: Buffer) => {
       memory.buffer.set(bytes);
-      id.postSend({ opcode: 'send', sge: { mr: memory, length: bytes.length }, ud: { ah, remoteQpn, remoteQkey: datagram!.remoteQkey } });
+      id.postSend({
+        opcode: 'send',
+        sge: { mr: memory, length: bytes.length },
+        ud: { ah, remoteQpn, remoteQkey: datagram!.remoteQkey },
+      });
       await id.getSendComp({ timeoutMs: 20_000 });
     };
     for (const bytes of [Buffer.alloc(3), Buffer.alloc(100, 0xa5)]) await send(bytes);
@@ -100,7 +111,10 @@ it('a group is sent to, joined and left', async () => {
   await b.addMembership(GROUP);
   const first = message(b);
   await a.send('to all', { host: GROUP, port });
-  expect(await first).toEqual([Buffer.from('to all'), { address: addressA, family: 'IPv4', port: a.address().port, size: 6 }]);
+  expect(await first).toEqual([
+    Buffer.from('to all'),
+    { address: addressA, family: 'IPv4', port: a.address().port, size: 6 },
+  ]);
 
   const seen: string[] = [];
   b.on('message', (data) => seen.push(data.toString()));
@@ -119,8 +133,12 @@ describe('a socket', () => {
     const made = createSocket();
     expect(() => made.address()).toThrow(failing('ERR_RDMA_INVALID_STATE', /bind\(\) first/));
     await expect(made.bind({ host: '203.0.113.9' })).rejects.toMatchObject({ code: 'EADDRNOTAVAIL' });
-    await expect(made.send('x', { host: addressB, port: 0 })).rejects.toMatchObject({ code: 'ERR_OUT_OF_RANGE' });
-    await expect(made.send(7 as never, { host: addressB, port: 1 })).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+    await expect(made.send('x', { host: addressB, port: 0 })).rejects.toMatchObject({
+      code: 'ERR_OUT_OF_RANGE',
+    });
+    await expect(made.send(7 as never, { host: addressB, port: 1 })).rejects.toMatchObject({
+      code: 'ERR_INVALID_ARG_TYPE',
+    });
     await made.bind({ host: addressA });
     await expect(made.bind({ host: addressA })).rejects.toMatchObject({ code: 'ERR_RDMA_INVALID_STATE' });
     const taken = createSocket();
@@ -130,7 +148,9 @@ describe('a socket', () => {
     const over = once(made, 'close');
     await made.close();
     await over;
-    await expect(made.send('x', { host: addressB, port: 1 })).rejects.toMatchObject({ code: 'ERR_RDMA_CLOSED' });
+    await expect(made.send('x', { host: addressB, port: 1 })).rejects.toMatchObject({
+      code: 'ERR_RDMA_CLOSED',
+    });
     await taken.close();
     expect(() => createSocket({ slots: 0 })).toThrow(failing('ERR_OUT_OF_RANGE', /slots/));
   });

@@ -24,15 +24,14 @@ function until(now: string, afterwards: string): void {
 
 /** From now on the wire carries nothing from the end A. */
 function loseAll(): void {
-  until(
-    `tc qdisc add dev ${netdevA} root netem loss 100%`,
-    `tc qdisc del dev ${netdevA} root`,
-  );
+  until(`tc qdisc add dev ${netdevA} root netem loss 100%`, `tc qdisc del dev ${netdevA} root`);
 }
 
 describe('a connect', () => {
   it('to nobody is refused', async () => {
-    const error = await connect({ host: addressB, port: 9, localAddress: addressA }).catch((reason: unknown) => reason);
+    const error = await connect({ host: addressB, port: 9, localAddress: addressA }).catch(
+      (reason: unknown) => reason,
+    );
     expect(error).toBeInstanceOf(NetError);
     expect(error).toMatchObject({
       code: 'ECONNREFUSED',
@@ -47,13 +46,17 @@ describe('a connect', () => {
     const server = await listening();
     loseAll();
     const began = performance.now();
-    await expect(connecting(server, { timeoutMs: 300 })).rejects.toEqual(failing('ETIMEDOUT', /connect ETIMEDOUT/));
+    await expect(connecting(server, { timeoutMs: 300 })).rejects.toEqual(
+      failing('ETIMEDOUT', /connect ETIMEDOUT/),
+    );
     expect(performance.now() - began).toBeLessThan(10_000);
   });
 
   it('is aborted', async () => {
     const server = await listening();
-    await expect(connecting(server, { signal: AbortSignal.abort() })).rejects.toMatchObject({ name: 'AbortError' });
+    await expect(connecting(server, { signal: AbortSignal.abort() })).rejects.toMatchObject({
+      name: 'AbortError',
+    });
     const abort = new AbortController();
     const attempt = connecting(server, { signal: abort.signal });
     setImmediate(() => abort.abort());
@@ -62,12 +65,15 @@ describe('a connect', () => {
 
   it('to a server that closes meanwhile ends, whichever way', async () => {
     const server = await listening();
-    const attempts = Array.from({ length: 5 }, () => connecting(server).then(closed, (error: NetError) => error));
+    const attempts = Array.from({ length: 5 }, () =>
+      connecting(server).then(closed, (error: unknown) => error as NetError),
+    );
     await new Promise((resolve) => setTimeout(resolve, 2));
     const closing = server.close();
     server.closeAllConnections();
     for (const outcome of await Promise.all(attempts)) {
-      if (outcome !== undefined) expect(outcome.code).toMatch(/^(ECONNREFUSED|ECONNRESET|ETIMEDOUT|EPIPE|E\w+)$/);
+      if (outcome !== undefined)
+        expect(outcome.code).toMatch(/^(ECONNREFUSED|ECONNRESET|ETIMEDOUT|EPIPE|E\w+)$/);
     }
     server.closeAllConnections();
     await closing;
@@ -78,7 +84,9 @@ describe('a connect', () => {
     const server = await listening({ maxConnections: 1 });
     await connecting(server);
     const dropped = event(server, 'drop');
-    await expect(connecting(server)).rejects.toEqual(failing('ECONNREFUSED', /the server refuses: it has its 1 connections/));
+    await expect(connecting(server)).rejects.toEqual(
+      failing('ECONNREFUSED', /the server refuses: it has its 1 connections/),
+    );
     expect((await dropped)[0]).toEqual(failing('ECONNREFUSED', /a client was refused/));
   });
 
@@ -96,8 +104,12 @@ describe('a connect', () => {
 describe('a server', () => {
   it('that cannot listen says why', async () => {
     const { port } = (await listening()).address()!;
-    await expect(createServer().listen({ host: addressB, port })).rejects.toEqual(failing('EADDRINUSE', /listen EADDRINUSE/));
-    await expect(createServer().listen({ host: '203.0.113.9' })).rejects.toMatchObject({ code: 'EADDRNOTAVAIL' });
+    await expect(createServer().listen({ host: addressB, port })).rejects.toEqual(
+      failing('EADDRINUSE', /listen EADDRINUSE/),
+    );
+    await expect(createServer().listen({ host: '203.0.113.9' })).rejects.toMatchObject({
+      code: 'EADDRNOTAVAIL',
+    });
     await expect(createServer().listen({ port: -1 })).rejects.toMatchObject({ code: 'ERR_OUT_OF_RANGE' });
     await expect(createServer().close()).rejects.toMatchObject({ code: 'ERR_RDMA_INVALID_STATE' });
     const server = await listening();
@@ -149,10 +161,16 @@ describe('a peer that is destroyed', () => {
 });
 
 it('a link that drops is noticed at both ends, also by the one that only receives', async () => {
-  const { client, peer } = await connectedPair({ keepAliveInterval: 50, keepAliveTimeout: 20_000, ackTimeout: 8 });
+  const { client, peer } = await connectedPair({
+    keepAliveInterval: 50,
+    keepAliveTimeout: 20_000,
+    ackTimeout: 8,
+  });
   await client.send('before');
   expect(await peer.receive({ timeoutMs: 20_000 })).toEqual(Buffer.from('before'));
-  const [atClient, atPeer] = [client.receive(), peer.receive()].map((waiting) => waiting.catch((error: unknown) => error));
+  const [atClient, atPeer] = [client.receive(), peer.receive()].map((waiting) =>
+    waiting.catch((error: unknown) => error),
+  );
   loseAll();
   expect(await atClient).toMatchObject({ code: expect.stringMatching(/^(ETIMEDOUT|ECONNRESET)$/) as string });
   expect(await atPeer).toMatchObject({ code: expect.stringMatching(/^(ETIMEDOUT|ECONNRESET)$/) as string });
@@ -160,7 +178,13 @@ it('a link that drops is noticed at both ends, also by the one that only receive
 });
 
 it('a peer that does not read is alive', async () => {
-  const { client, peer } = await connectedPair({ slots: 2, slabBytes: 256, highWaterMark: 256, keepAliveInterval: 20, keepAliveTimeout: 200 });
+  const { client, peer } = await connectedPair({
+    slots: 2,
+    slabBytes: 256,
+    highWaterMark: 256,
+    keepAliveInterval: 20,
+    keepAliveTimeout: 200,
+  });
   for (let i = 0; i < 20; ++i) void client.send(Buffer.alloc(200, i));
   await new Promise((resolve) => setTimeout(resolve, 400));
   expect([client.readyState, peer.readyState]).toEqual(['open', 'open']);
@@ -187,7 +211,9 @@ describe('who speaks another protocol', () => {
     const dropped = event(server, 'drop');
     const client = await resolved(server.address()!.port);
     client.createQp();
-    const error = await client.connect(data === undefined ? {} : { data }).catch((refusal: unknown) => refusal);
+    const error = await client
+      .connect(data === undefined ? {} : { data })
+      .catch((refusal: unknown) => refusal);
     expect(error).toMatchObject({ code: 'ECONNREFUSED', reason: 'consumerDefined' });
     expect((error as { data: Buffer }).data.toString()).toMatch(reason);
     expect((await dropped)[0]).toEqual(failing('ERR_RDMA_PROTOCOL', reason));
@@ -208,9 +234,20 @@ describe('who speaks another protocol', () => {
 });
 
 describe('a peer that sends garbage is disconnected, and harms no other connection:', () => {
-  const frame = (type: number, payload: Buffer, { data = 0, control = 0, fetched = 0, length = payload.length } = {}) => {
+  const frame = (
+    type: number,
+    payload: Buffer,
+    { data = 0, control = 0, fetched = 0, length = payload.length } = {},
+  ) => {
     const bytes = Buffer.alloc(16 + payload.length);
-    writeFrameHeader(new DataView(bytes.buffer, bytes.byteOffset), 0, { type, flags: 0, length, data, control, fetched });
+    writeFrameHeader(new DataView(bytes.buffer, bytes.byteOffset), 0, {
+      type,
+      flags: 0,
+      length,
+      data,
+      control,
+      fetched,
+    });
     payload.copy(bytes, 16);
     return bytes;
   };
@@ -233,9 +270,21 @@ describe('a peer that sends garbage is disconnected, and harms no other connecti
     ['half a length', frame(FrameType.DATA, Buffer.alloc(3)), /half a length/],
     ['an empty frame', frame(FrameType.DATA, Buffer.alloc(0)), /an empty frame/],
     ['a gigantic message', frame(FrameType.DATA, number(0xffffffff)), /4294967295 bytes in frames/],
-    ['credits that it does not have', frame(FrameType.UPDATE, Buffer.alloc(0), { data: 5 }), /back more slots/],
-    ['an answer to nothing', frame(FrameType.UPDATE, Buffer.alloc(0), { fetched: 1 }), /read more than was announced/],
-    ['an announcement of too much', frame(FrameType.ANNOUNCE, announcement(2n ** 60n)), /a message of 1152921504606847000 bytes/],
+    [
+      'credits that it does not have',
+      frame(FrameType.UPDATE, Buffer.alloc(0), { data: 5 }),
+      /back more slots/,
+    ],
+    [
+      'an answer to nothing',
+      frame(FrameType.UPDATE, Buffer.alloc(0), { fetched: 1 }),
+      /read more than was announced/,
+    ],
+    [
+      'an announcement of too much',
+      frame(FrameType.ANNOUNCE, announcement(2n ** 60n)),
+      /a message of 1152921504606847000 bytes/,
+    ],
     ['an announcement of nothing', frame(FrameType.ANNOUNCE, announcement(0n)), /an empty message/],
     ['half an announcement', frame(FrameType.ANNOUNCE, Buffer.alloc(9)), /announcement in the middle/],
     ['an end in the middle', Buffer.alloc(0), /its end in the middle of a message/],

@@ -60,14 +60,22 @@ describe('registered memory', () => {
       client.send(resizable),
       client.end(),
       all(peer).then((messages) => {
-        expect(messages.map((message, i) => message.equals(pattern(5000 - 1000 * i, i + 1)))).toEqual([true, true]);
+        expect(messages.map((message, i) => message.equals(pattern(5000 - 1000 * i, i + 1)))).toEqual([
+          true,
+          true,
+        ]);
       }),
     ]);
   });
 });
 
 it('a slow reader is waited for, with long messages that are still to be read', async () => {
-  const { client, peer } = await connectedPair({ eagerLimit: 1000, highWaterMark: 100_000, slots: 4, slabBytes: 1024 });
+  const { client, peer } = await connectedPair({
+    eagerLimit: 1000,
+    highWaterMark: 100_000,
+    slots: 4,
+    slabBytes: 1024,
+  });
   const count = 12;
   let done = 0;
   for (let i = 0; i < count; ++i) void client.send(pattern(60_000, i)).then(() => ++done);

@@ -18,7 +18,24 @@ it('a message and its answer', async () => {
 it('messages of every size around the bounds keep their bounds and their order', async () => {
   const { client, peer } = await connectedPair(small);
   const room = SLAB - 16 - 4;
-  const sizes = [0, 1, 2, room - 1, room, room + 1, 0, 2 * room, EAGER - 1, EAGER, EAGER + 1, 3, 40_000, 0, EAGER, 5];
+  const sizes = [
+    0,
+    1,
+    2,
+    room - 1,
+    room,
+    room + 1,
+    0,
+    2 * room,
+    EAGER - 1,
+    EAGER,
+    EAGER + 1,
+    3,
+    40_000,
+    0,
+    EAGER,
+    5,
+  ];
   const messages = sizes.map((size, i) => pattern(size, i));
   const sending = Promise.all([...messages.map((message) => client.send(message)), client.end()]);
   const received = await all(peer);
@@ -48,7 +65,8 @@ it('the ends of both halves close the connection', async () => {
   const { client, peer } = await connectedPair();
   const seen: string[] = [];
   for (const [name, end] of Object.entries({ client, peer }))
-    for (const event of ['end', 'error', 'close'] as const) end.on(event, () => seen.push(`${name} ${event}`));
+    for (const event of ['end', 'error', 'close'] as const)
+      end.on(event, () => seen.push(`${name} ${event}`));
   await client.end('the last one');
   expect(client.readyState).toBe('readOnly');
   expect(await all(peer)).toEqual([Buffer.from('the last one')]);

@@ -16,7 +16,9 @@ it('memory is exported, read and written', async () => {
   expect([token.length, token.rights]).toEqual([100_000, ['read', 'write']]);
 
   expect((await client.read(token)).equals(pattern(100_000, 1))).toBe(true);
-  expect(await client.read(token, { offset: 17, length: 100 })).toEqual(pattern(100_000, 1).subarray(17, 117));
+  expect(await client.read(token, { offset: 17, length: 100 })).toEqual(
+    pattern(100_000, 1).subarray(17, 117),
+  );
   expect((await client.read(token, { offset: 100_000 })).length).toBe(0);
 
   await client.write(token, 'hello', { offset: 5 });
@@ -58,7 +60,9 @@ it('a batch larger than the device takes at a time', async () => {
   const { client, peer } = await connectedPair();
   const region = await peer.alloc(200 * 64, { rights: ['read', 'write'] });
   const token = peer.export(region);
-  await Promise.all(Array.from({ length: 200 }, (_, i) => client.write(token, pattern(64, i), { offset: i * 64 })));
+  await Promise.all(
+    Array.from({ length: 200 }, (_, i) => client.write(token, pattern(64, i), { offset: i * 64 })),
+  );
   const read = await Promise.all(
     Array.from({ length: 200 }, (_, i) => client.read(token, { offset: i * 64, length: 64 })),
   );
@@ -93,10 +97,14 @@ describe('it is refused before anything is sent', () => {
 
   it('a token that is none, a region of another domain, one that is none', async () => {
     const { client, peer } = await connectedPair();
-    await expect(client.read('bm9uc2Vuc2U')).rejects.toEqual(failing('ERR_OUT_OF_RANGE', /24 bytes that export/));
+    await expect(client.read('bm9uc2Vuc2U')).rejects.toEqual(
+      failing('ERR_OUT_OF_RANGE', /24 bytes that export/),
+    );
     await expect(client.read(7 as never)).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
     const foreign = await client.alloc(64);
-    expect(() => peer.export(foreign)).toThrow(failing('ERR_RDMA_FOREIGN_OBJECT', /another protection domain/));
+    expect(() => peer.export(foreign)).toThrow(
+      failing('ERR_RDMA_FOREIGN_OBJECT', /another protection domain/),
+    );
     expect(() => peer.export({} as never)).toThrow(failing('ERR_INVALID_ARG_TYPE', /a memory region/));
   });
 });

@@ -67,7 +67,11 @@ describe('what is given back', () => {
 });
 
 it('two ends that have each other all that they may can go on telling', () => {
-  const end = () => ({ credits: new SendCredits(9, 8), returns: new Returns(9, 8), way: [] as (() => void)[] });
+  const end = () => ({
+    credits: new SendCredits(9, 8),
+    returns: new Returns(9, 8),
+    way: [] as (() => void)[],
+  });
   const [a, b] = [end(), end()];
   const tell = (from: typeof a, to: typeof a) => {
     if (!from.credits.mayTell(from.returns.givesControlBack)) return false;

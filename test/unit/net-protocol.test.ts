@@ -17,7 +17,17 @@ const hello = { slots: 40, reserve: 8, slabBytes: 16384, eagerLimit: 262144, max
 describe('the hello', () => {
   it('has this layout', () => {
     expect(encodeHello(hello).toString('hex')).toBe(
-      ['6e52444d', '0100', '2800', '0800', '0000', '00400000', '00000400', '00000000', '0000004000000000'].join(''),
+      [
+        '6e52444d',
+        '0100',
+        '2800',
+        '0800',
+        '0000',
+        '00400000',
+        '00000400',
+        '00000000',
+        '0000004000000000',
+      ].join(''),
     );
   });
 
@@ -50,7 +60,14 @@ describe('a frame', () => {
   const view = new DataView(new ArrayBuffer(64));
 
   it('has this header', () => {
-    const header = { type: FrameType.UPDATE, flags: 1, length: 0, control: 0xfffd, data: 0xfffffffe, fetched: 7 };
+    const header = {
+      type: FrameType.UPDATE,
+      flags: 1,
+      length: 0,
+      control: 0xfffd,
+      data: 0xfffffffe,
+      fetched: 7,
+    };
     writeFrameHeader(view, 8, header);
     expect(Buffer.from(view.buffer, 8, 16).toString('hex')).toBe('0401fdff00000000feffffff07000000');
     expect(readFrameHeader(view, 8, 16)).toEqual(header);
@@ -70,7 +87,9 @@ describe('a frame', () => {
     const announcement = { address: 0x7f00_1234_5678_9abcn, length: 2 ** 33 + 1, rkey: 0xdeadbeef };
     writeAnnouncement(view, 3, announcement);
     expect(readAnnouncement(view, 3)).toEqual(announcement);
-    expect(Buffer.from(view.buffer, 3, 24).toString('hex')).toBe('bc9a78563412007f0100000002000000efbeadde00000000');
+    expect(Buffer.from(view.buffer, 3, 24).toString('hex')).toBe(
+      'bc9a78563412007f0100000002000000efbeadde00000000',
+    );
   });
 });
 
