@@ -1,4 +1,5 @@
 // The queue pair of a connection with its memory and its completions: what lies between the protocol and verbs.
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CmId } from '../cm/id.js';
 import { CompletionRing } from '../ring/completion-ring.js';
 import { ReceiveRing } from '../ring/receive-ring.js';
@@ -14,8 +15,10 @@ import { Slabs } from './slabs.js';
 
 /** Requests for the peer's memory that may be outstanding. */
 export const MOST_OPERATIONS = 64;
-/** Completions that are taken before others have their turn. */
+/** Completions that are taken before what they mean is acted on. */
 const BATCH = 32;
+/** Milliseconds after which the event loop goes round. */
+const TURN_MS = 2;
 
 /** What a request is, in the upper bits of its identifier. */
 const KIND_BITS = 28;
@@ -180,10 +183,15 @@ export class Link {
 
   async #run(listener: LinkListener): Promise<void> {
     try {
+      let turn = performance.now();
       while (!this.#ended && !this.#cq.closed) {
         if (this.#take(listener) > 0) listener.batchEnd();
         if (this.#failure !== undefined) return this.#tell(listener);
-        // It looks once more, and lets others have their turn from time to time even where there is always something.
+        // Where there is always something, timers and other descriptors must have their turn all the same.
+        if (performance.now() - turn > TURN_MS) {
+          await nextTurn();
+          turn = performance.now();
+        }
         await this.#cq.wait();
       }
     } catch (error) {
