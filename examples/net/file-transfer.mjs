@@ -31,7 +31,8 @@ async function receiveFile(connection, { name, size, sha256 }, folder) {
   const out = createWriteStream(part, { flags: 'a' });
   while (length < size) {
     const piece = await connection.receive();
-    if (piece === undefined) throw new Error(`${name}: the client has ended after ${length} of ${size} bytes`);
+    if (piece === undefined)
+      throw new Error(`${name}: the client has ended after ${length} of ${size} bytes`);
     length += piece.length;
     if (!out.write(piece)) await new Promise((resolve) => out.once('drain', resolve));
   }

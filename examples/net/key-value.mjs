@@ -28,9 +28,12 @@ function set(table, key, value) {
   const [keyBytes, valueBytes] = [Buffer.from(key), Buffer.from(value)];
   if (8 + keyBytes.length + valueBytes.length > ENTRY - 4) return 'too long';
   const first = placeOf(key);
-  const places = Array.from({ length: REACH }, (_, i) => table.subarray((first + i) * ENTRY, (first + i + 1) * ENTRY));
+  const places = Array.from({ length: REACH }, (_, i) =>
+    table.subarray((first + i) * ENTRY, (first + i + 1) * ENTRY),
+  );
   const entry =
-    places.find((place) => entryOf(place).key === key) ?? places.find((place) => entryOf(place).version === 0);
+    places.find((place) => entryOf(place).key === key) ??
+    places.find((place) => entryOf(place).version === 0);
   if (entry === undefined) return 'no room';
   const version = entry.readUInt32LE(0);
   entry.writeUInt32LE(version + 1, 0);
@@ -60,7 +63,9 @@ async function serve(host, port = 7471) {
 async function get(connection, table, key) {
   for (;;) {
     const bytes = await connection.read(table, { offset: placeOf(key) * ENTRY, length: REACH * ENTRY });
-    const entries = Array.from({ length: REACH }, (_, i) => entryOf(bytes.subarray(i * ENTRY, (i + 1) * ENTRY)));
+    const entries = Array.from({ length: REACH }, (_, i) =>
+      entryOf(bytes.subarray(i * ENTRY, (i + 1) * ENTRY)),
+    );
     const found = entries.find((entry) => entry.key === key);
     if (found !== undefined || !entries.includes('being written')) return found?.value;
   }
@@ -71,7 +76,10 @@ if (first === 'serve' && rest.length > 0) {
   await serve(...rest);
 } else {
   const [port, what, ...words] = rest;
-  if (words.length === 0) throw new Error('usage: node key-value.mjs serve ADDRESS [PORT] | ADDRESS PORT set KEY VALUE | get KEY...');
+  if (words.length === 0)
+    throw new Error(
+      'usage: node key-value.mjs serve ADDRESS [PORT] | ADDRESS PORT set KEY VALUE | get KEY...',
+    );
   const localAddress = process.env.NODE_RDMA_RXE_ADDRESS_A;
   const connection = await connect({ host: first, port: Number(port), localAddress });
   const table = RemoteMemory.from(await connection.receive());

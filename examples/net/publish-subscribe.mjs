@@ -6,7 +6,9 @@ import { createSocket } from 'node-rdma/net';
 
 const [role, own, group, port, ...rest] = process.argv.slice(2);
 if (port === undefined)
-  throw new Error('usage: node publish-subscribe.mjs subscribe|publish OWN_ADDRESS GROUP PORT [COUNT | MESSAGE...]');
+  throw new Error(
+    'usage: node publish-subscribe.mjs subscribe|publish OWN_ADDRESS GROUP PORT [COUNT | MESSAGE...]',
+  );
 
 const socket = createSocket();
 if (role === 'subscribe') {

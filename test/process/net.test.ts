@@ -22,18 +22,21 @@ describe.concurrent('a process', () => {
   it('ends with an error that nobody takes', () => ends('uncaught', '', 1, /nobody takes this/));
 });
 
-it.concurrent('a peer that is killed resets the connection for who reads and who sends', async ({ onTestFinished }) => {
-  const start = (...args: string[]) => {
-    const child = execFile(process.execPath, [programFile('net'), ...args]);
-    onTestFinished(() => void child.kill('SIGKILL'));
-    return child;
-  };
-  const server = start('serve');
-  const [port] = (await once(server.stdout!, 'data')) as [string];
-  const client = start('stay', port.trim());
-  expect(await once(client.stdout!, 'data')).toEqual(['connected\n']);
-  const said = once(server.stdout!, 'data');
-  client.kill('SIGKILL');
-  expect(await said).toEqual([expect.stringMatching(/^(ECONNRESET|ETIMEDOUT) (ECONNRESET|ETIMEDOUT)\n$/)]);
-  expect(await once(server, 'exit')).toEqual([0, null]);
-});
+it.concurrent(
+  'a peer that is killed resets the connection for who reads and who sends',
+  async ({ onTestFinished }) => {
+    const start = (...args: string[]) => {
+      const child = execFile(process.execPath, [programFile('net'), ...args]);
+      onTestFinished(() => void child.kill('SIGKILL'));
+      return child;
+    };
+    const server = start('serve');
+    const [port] = (await once(server.stdout!, 'data')) as [string];
+    const client = start('stay', port.trim());
+    expect(await once(client.stdout!, 'data')).toEqual(['connected\n']);
+    const said = once(server.stdout!, 'data');
+    client.kill('SIGKILL');
+    expect(await said).toEqual([expect.stringMatching(/^(ECONNRESET|ETIMEDOUT) (ECONNRESET|ETIMEDOUT)\n$/)]);
+    expect(await once(server, 'exit')).toEqual([0, null]);
+  },
+);

@@ -53,7 +53,13 @@ it('publish and subscribe', async () => {
   const group = ['239.7.7.20', PORT];
   const subscriber = startWorker(file('publish-subscribe'), ['subscribe', addressB, ...group, 2]);
   await written(subscriber, 'subscribed');
-  const publisher = await startWorker(file('publish-subscribe'), ['publish', addressA, ...group, 'one', 'two']).ended;
+  const publisher = await startWorker(file('publish-subscribe'), [
+    'publish',
+    addressA,
+    ...group,
+    'one',
+    'two',
+  ]).ended;
   expect(publisher, publisher.stderr).toMatchObject({ status: 0 });
   expect((await subscriber.ended).stdout).toBe(
     `subscribed to 239.7.7.20:${PORT}\n${addressA}: one\n${addressA}: two\n`,
@@ -62,5 +68,7 @@ it('publish and subscribe', async () => {
 
 it('HTTP', async () => {
   await serve('http', PORT);
-  expect(await client('http', '/', '/more')).toBe(`200 GET / from ${addressA}\n200 GET /more from ${addressA}\n`);
+  expect(await client('http', '/', '/more')).toBe(
+    `200 GET / from ${addressA}\n200 GET /more from ${addressA}\n`,
+  );
 });

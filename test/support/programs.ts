@@ -87,7 +87,12 @@ export function written(program: Program, text: string, timeoutMs = 30_000): Pro
   return until(program, () => program.output.stdout.includes(text), timeoutMs, `has not written "${text}"`);
 }
 
-async function until(program: Program, is: () => boolean, timeoutMs: number, lacks = 'does not listen'): Promise<void> {
+async function until(
+  program: Program,
+  is: () => boolean,
+  timeoutMs: number,
+  lacks = 'does not listen',
+): Promise<void> {
   let ended: Ended | undefined;
   program.ended.then(
     (how) => (ended = how),
