@@ -111,13 +111,7 @@ export class Connection
     });
     this.#writes = new Pipeline(link, WRITE_LIMITS);
     this.#memory = new Memory(link.pd, shared);
-    this.#oneSided = new OneSided({
-      link,
-      memory: this.#memory,
-      reads: this.#reads,
-      writes: this.#writes,
-      initiatorDepth,
-    });
+    this.#oneSided = new OneSided({ link, reads: this.#reads, writes: this.#writes, initiatorDepth });
     const failed = (error: Error) => this.#fail(error);
     this.#inbox = new Inbox({
       slabs: link.slabs,
@@ -473,6 +467,7 @@ export class Connection
     const slice = data instanceof MemoryRegion ? data.slice() : data;
     if (!(slice instanceof MemorySlice))
       throw invalidArgType('data', 'a string, a Uint8Array, or a memory region or a part of one', data);
+    if (slice.mr.closed) throw new RdmaError('ERR_RDMA_CLOSED', `${slice.mr.label} is closed`);
     return slice.mr.pd === this.pd ? { bytes: slice.buffer, region: slice.mr } : { bytes: slice.buffer };
   }
 

@@ -3,11 +3,13 @@ import type { CmId } from '../cm/id.js';
 import type { EventChannel } from '../cm/event-channel.js';
 import type { AddressHandle } from '../verbs/address-handle.js';
 import type { QueuePair } from '../verbs/queue-pair.js';
+import { AddressHandles } from './address-handles.js';
 import { connectFailure } from './errors.js';
 
 /** Where datagrams to a peer, or to a group, go. */
 export interface Destination {
-  ah: AddressHandle;
+  /** The way there: asked for at each datagram, since it is found anew from time to time. */
+  way(this: void): Promise<AddressHandle>;
   qpn: number;
   qkey: number;
 }
@@ -35,10 +37,12 @@ export interface DestinationParts {
 export class Destinations {
   readonly #parts: DestinationParts;
   readonly #entries = new Map<string, Entry>();
+  readonly #handles: AddressHandles;
   readonly #asking = new Set<CmId>();
 
   constructor(parts: DestinationParts) {
     this.#parts = parts;
+    this.#handles = new AddressHandles(parts.qp.pd);
   }
 
   /** @throws NetError as {@link connect} */
@@ -57,25 +61,11 @@ export class Destinations {
       known.until = performance.now() + KEPT_MS;
       return;
     }
-    const { qp, local, qkey } = this.#parts;
-    const learnt = async () => ({
-      ah: await qp.pd.createAh({
-        dgid: address.includes(':') ? address : `::ffff:${address}`,
-        gid: { address: local },
-      }),
-      qpn,
-      qkey,
-    });
-    // The way back is found when it is needed.
-    let made: Promise<Destination> | undefined;
-    const entry: Entry = {
-      get found() {
-        return (made ??= learnt());
-      },
-      qpn,
-      until: performance.now() + KEPT_MS,
-    };
-    this.#entries.set(key, entry);
+    const { local, qkey } = this.#parts;
+    const dgid = address.includes(':') ? address : `::ffff:${address}`;
+    const way = () => this.#handles.to({ dgid, gid: { address: local } });
+    const found = Promise.resolve({ way, qpn, qkey });
+    this.#entries.set(key, { found, qpn, until: performance.now() + KEPT_MS });
     this.#forgetOldest();
   }
 
@@ -92,8 +82,8 @@ export class Destinations {
     try {
       await id.resolve(host, port, { source: local, timeoutMs });
       const { remoteQpn, datagram } = await id.connect({ qp, timeoutMs });
-      const ah = await qp.pd.createAh(datagram!.address);
-      return { ah, qpn: remoteQpn, qkey: datagram!.remoteQkey };
+      const way = () => this.#handles.to(datagram!.address);
+      return { way, qpn: remoteQpn, qkey: datagram!.remoteQkey };
     } catch (error) {
       throw connectFailure(error, host, port);
     } finally {

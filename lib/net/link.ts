@@ -156,6 +156,7 @@ export class Link {
 
   /** Memory that is closed with the connection. */
   own(mr: MemoryRegion): MemoryRegion {
+    for (const other of this.#owned) if (other.closed) this.#owned.delete(other);
     this.#owned.add(mr);
     return mr;
   }

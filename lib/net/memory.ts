@@ -33,7 +33,7 @@ export function checkRights(value: unknown): readonly Right[] {
 export class Memory {
   readonly pd: ProtectionDomain;
   readonly #shared: Memory | undefined;
-  readonly #regions = new Map<ArrayBufferLike, MemoryRegion>();
+  readonly #regions = new WeakMap<ArrayBufferLike, MemoryRegion>();
 
   constructor(pd: ProtectionDomain, shared?: Memory) {
     this.pd = pd;
@@ -57,10 +57,5 @@ export class Memory {
   find(data: Uint8Array): MemoryRegion | undefined {
     const own = this.#regions.get(data.buffer);
     return own !== undefined && !own.closed ? own : this.#shared?.find(data);
-  }
-
-  close(): void {
-    for (const mr of this.#regions.values()) mr.close();
-    this.#regions.clear();
   }
 }

@@ -1,10 +1,11 @@
 // The peer's memory, without the peer's program: READ, WRITE and atomics.
-import { outOfRange, RdmaError } from '../verbs/errors.js';
-import { MemoryRegion, type MemorySlice } from '../verbs/memory-region.js';
+import { Access } from '../verbs/constants.js';
+import { invalidArgType, outOfRange, RdmaError } from '../verbs/errors.js';
+import { MemoryRegion, MemorySlice } from '../verbs/memory-region.js';
 import { integer, unsigned64 } from '../verbs/validate.js';
 import { NetError } from './errors.js';
 import type { Link } from './link.js';
-import type { Memory, Right } from './memory.js';
+import type { Right } from './memory.js';
 import type { Pipeline } from './pipeline.js';
 import { RemoteMemory } from './remote-memory.js';
 import { registered } from './rendezvous.js';
@@ -25,7 +26,6 @@ export interface ReadOptions {
 
 export interface OneSidedParts {
   link: Link;
-  memory: Memory;
   reads: Pipeline;
   writes: Pipeline;
   /** READs and atomics that may be outstanding; none where the peer serves none. */
@@ -42,7 +42,7 @@ export class OneSided {
   }
 
   async read(token: Token, { offset = 0, length, into }: ReadOptions): Promise<Buffer> {
-    const target = into instanceof MemoryRegion ? into.slice() : into;
+    const target = into === undefined ? undefined : this.#target(into);
     const region = this.#reach(token, 'read', offset, length ?? target?.length);
     const count = length ?? Math.min(target?.length ?? Infinity, region.length - offset);
     if (target !== undefined && count > target.length)
@@ -121,6 +121,19 @@ export class OneSided {
     return this.#atomic((id, mr, at) =>
       this.#parts.link.sends.compareSwap(id, mr, at, region, offset, expected, replacement),
     );
+  }
+
+  /** Where bytes may be read to. What the device refused would end the connection. */
+  #target(into: MemoryRegion | MemorySlice): MemorySlice {
+    const slice = into instanceof MemoryRegion ? into.slice() : into;
+    if (!(slice instanceof MemorySlice)) throw invalidArgType('into', 'a memory region or a part of one', into);
+    const { mr } = slice;
+    if (mr.closed) throw new RdmaError('ERR_RDMA_CLOSED', `${mr.label} is closed`);
+    if (mr.pd !== this.#parts.link.pd)
+      throw new RdmaError('ERR_RDMA_FOREIGN_OBJECT', `${mr.label} is of another protection domain than the connection`);
+    if ((mr.access & Access.LOCAL_WRITE) === 0)
+      throw new RdmaError('ERR_RDMA_INVALID_ATTRIBUTES', `${mr.label} was registered without LOCAL_WRITE`);
+    return slice;
   }
 
   #atomic(write: (id: number, mr: MemoryRegion, at: number) => void): Promise<bigint> {

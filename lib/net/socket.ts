@@ -4,6 +4,7 @@ import { getAddressInfo, ipAddress, type CmAddress } from '../cm/address-info.js
 import type { CmId } from '../cm/id.js';
 import type { MulticastGroup } from '../cm/multicast.js';
 import { SendRing } from '../ring/send-ring.js';
+import type { AddressHandle } from '../verbs/address-handle.js';
 import type { CompletionQueue } from '../verbs/completion-queue.js';
 import { invalidArgType, RdmaError } from '../verbs/errors.js';
 import { parseGrh, GRH_BYTES } from '../verbs/grh.js';
@@ -143,8 +144,16 @@ export class Socket extends EventEmitter<SocketEvents> implements AsyncDisposabl
     const slot =
       this.#freeSlots.pop() ??
       (await new Promise<number>((resolve, reject) => this.#waiting.push({ resolve, reject })));
-    this.#requireOpen();
-    await this.#post(bound, slot, bytes, destination, port);
+    let ah: AddressHandle;
+    try {
+      do ah = await destination.way();
+      while (ah.closed && this.#closing === undefined);
+      this.#requireOpen();
+    } catch (error) {
+      this.#release(slot);
+      throw error;
+    }
+    await this.#post(bound, slot, bytes, ah, destination, port);
   }
 
   /**
@@ -327,7 +336,8 @@ export class Socket extends EventEmitter<SocketEvents> implements AsyncDisposabl
     bound: Bound,
     slot: number,
     data: Uint8Array,
-    { ah, qpn, qkey }: Destination,
+    ah: AddressHandle,
+    { qpn, qkey }: Destination,
     port: number,
   ): Promise<void> {
     const { sends, mr, mtu, view, address } = bound;
@@ -359,8 +369,9 @@ export class Socket extends EventEmitter<SocketEvents> implements AsyncDisposabl
     if (known !== undefined) return known;
     known = (async () => {
       const group = await data.joinMulticast(address, { sendOnly: !member });
-      const ah = await group.createAh(qp.pd);
-      return { group, member, destination: { ah, qpn: group.remoteQpn, qkey: group.remoteQkey } };
+      const ah = group.createAh(qp.pd);
+      await ah;
+      return { group, member, destination: { way: () => ah, qpn: group.remoteQpn, qkey: group.remoteQkey } };
     })();
     this.#groups.set(address, known);
     known.catch(() => this.#groups.delete(address));

@@ -105,6 +105,13 @@ describe('it is refused before anything is sent', () => {
     expect(() => peer.export(foreign)).toThrow(
       failing('ERR_RDMA_FOREIGN_OBJECT', /another protection domain/),
     );
+    const token = peer.export(await peer.alloc(64));
+    await expect(client.read(token, { into: await peer.alloc(64) })).rejects.toMatchObject({ code: 'ERR_RDMA_FOREIGN_OBJECT' });
+    await expect(client.read(token, { into: {} as never })).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+    foreign.close();
+    await expect(client.read(token, { into: foreign })).rejects.toMatchObject({ code: 'ERR_RDMA_CLOSED' });
+    await expect(client.send(foreign)).rejects.toMatchObject({ code: 'ERR_RDMA_CLOSED' });
+    expect(client.readyState).toBe('open');
     expect(() => peer.export({} as never)).toThrow(failing('ERR_INVALID_ARG_TYPE', /a memory region/));
   });
 });
