@@ -682,7 +682,7 @@ export class CmId extends CmVerbs {
         timeoutMs,
         late: () => new RdmaError('ERR_RDMA_TIMEOUT', `${this.label}: no request came in ${timeoutMs} ms`),
         givenUp: () => takeBack(),
-        hold: () => this.#channel.hold(this),
+        hold: () => () => undefined, // the listener itself keeps the process alive, unless it was told not to
       },
       (settle) => {
         takeBack = this.#requests.take(settle);

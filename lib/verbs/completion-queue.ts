@@ -136,6 +136,18 @@ export class CompletionQueue extends Resource {
     return this.completions();
   }
 
+  /** Waiting keeps the process alive: so it is at first. */
+  ref(): this {
+    this.#waiter.keepsAlive = true;
+    return this;
+  }
+
+  /** Lets the process end although somebody waits. */
+  unref(): this {
+    this.#waiter.keepsAlive = false;
+    return this;
+  }
+
   /**
    * Asks for an event at the next completion, or at the next one that its sender has marked as solicited or that failed.
    * `ibv_req_notify_cq`. {@link wait} and {@link completions} do it by themselves; do it ahead only to save them the call.

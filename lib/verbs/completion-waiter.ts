@@ -48,6 +48,8 @@ export class CompletionWaiter {
   #finds = 0;
   #failure: Error | undefined;
   #wake: ((error?: Error) => void) | undefined;
+  #keepsAlive = true;
+  #holds = false;
 
   constructor(queue: Resource, native: NativeCompletionQueue, hasChannel: boolean) {
     this.#queue = queue;
@@ -95,6 +97,12 @@ export class CompletionWaiter {
     } finally {
       this.#consumed = false;
     }
+  }
+
+  /** Whether the process lives on while somebody waits. */
+  set keepsAlive(keeps: boolean) {
+    this.#keepsAlive = keeps;
+    if (this.#wake !== undefined) this.#hold(keeps);
   }
 
   notified(errno: number): void {
@@ -159,15 +167,22 @@ export class CompletionWaiter {
         clearTimeout(timer);
         signal?.removeEventListener('abort', abort);
         awaited.delete(this.#queue);
-        this.#native.unref();
+        this.#hold(false);
         if (error) reject(error);
         else resolve();
       };
       signal?.addEventListener('abort', abort);
       awaited.add(this.#queue);
-      this.#native.ref();
+      this.#hold(this.#keepsAlive);
       this.#wake = wake;
     });
+  }
+
+  #hold(holds: boolean): void {
+    if (holds === this.#holds) return;
+    this.#holds = holds;
+    if (holds) this.#native.ref();
+    else this.#native.unref();
   }
 
   #timeout(): RdmaError {

@@ -14,6 +14,8 @@ export interface Ended {
 
 export interface Program {
   command: string;
+  /** What it has written so far. */
+  output: { stdout: string; stderr: string };
   ended: Promise<Ended>;
 }
 
@@ -39,7 +41,7 @@ export function start(file: string, args: readonly (string | number)[], debianPa
     });
   });
   ended.catch(() => undefined); // whoever awaits it hears of it
-  return { command: [file, ...args].join(' '), child, ended };
+  return { command: [file, ...args].join(' '), child, output, ended };
 }
 
 /**
@@ -58,7 +60,7 @@ export function startWorker(file: string, args: readonly (string | number)[]): P
   const ended = new Promise<Ended>((resolve) => {
     worker.once('exit', (status) => resolve({ status, ...output }));
   });
-  return { command: [file, ...args].join(' '), ended };
+  return { command: [file, ...args].join(' '), output, ended };
 }
 
 /**
@@ -80,16 +82,26 @@ export function listeningOnCm(program: Program, port: number, timeoutMs = 30_000
   );
 }
 
-async function until(program: Program, listens: () => boolean, timeoutMs: number): Promise<void> {
+/** Waits until a program has written something. @throws as {@link listening} */
+export function written(program: Program, text: string, timeoutMs = 30_000): Promise<void> {
+  return until(program, () => program.output.stdout.includes(text), timeoutMs, `has not written "${text}"`);
+}
+
+async function until(
+  program: Program,
+  is: () => boolean,
+  timeoutMs: number,
+  lacks = 'does not listen',
+): Promise<void> {
   let ended: Ended | undefined;
   program.ended.then(
     (how) => (ended = how),
     () => undefined,
   );
   const deadline = Date.now() + timeoutMs;
-  while (!listens()) {
+  while (!is()) {
     if (ended) throw new Error(`${program.command} ended: ${JSON.stringify(ended)}`);
-    if (Date.now() > deadline) throw new Error(`${program.command} does not listen after ${timeoutMs} ms`);
+    if (Date.now() > deadline) throw new Error(`${program.command} ${lacks} after ${timeoutMs} ms`);
     await Promise.race([setTimeout(20), program.ended.then(() => undefined)]);
   }
 }

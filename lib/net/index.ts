@@ -1,0 +1,10 @@
+export { connect } from './connect.js';
+export { Connection, type ConnectionEvents, type MessageData } from './connection.js';
+export { ConnectionStream, type DuplexOptions } from './duplex.js';
+export { NetError } from './errors.js';
+export type { ConnectionOptions, ConnectOptions } from './options.js';
+export { createServer, Server, type ListenOptions, type ServerEvents, type ServerOptions } from './server.js';
+export type { AllocateOptions, Right } from './memory.js';
+export type { ReadOptions, Token } from './one-sided.js';
+export { RemoteMemory } from './remote-memory.js';
+export { createSocket, Socket, type RemoteInfo, type SocketEvents, type SocketOptions } from './socket.js';
