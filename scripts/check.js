@@ -6,13 +6,13 @@ import { parseArgs } from 'node:util';
 import { fingerprint, filesOf, isCurrent, markCurrent } from './fingerprint.js';
 import { buildEnvironment } from './node-headers.js';
 import { root, runMain, step, StepError } from './progress.js';
-import { setUpTools } from './setup.js';
+import { setUpChecks } from './setup.js';
 
 /** @typedef {import('./progress.js').Step} Step */
 
 await runMain(async () => {
   const { fix } = parseArgs({ options: { fix: { type: 'boolean', default: false } } }).values;
-  await setUpTools('check');
+  await setUpChecks('check');
 
   /** @type {[string, (step: Step) => Promise<unknown>][]} */
   const checks = [

@@ -26,6 +26,14 @@ export async function setUpTools(...groups) {
   await alone((lock) => installTools(groups, lock));
 }
 
+/** As {@link setUpTools}, with the TypeScript compiled: the benchmarks are checked against what it makes. @param {PackageGroup[]} groups */
+export async function setUpChecks(...groups) {
+  await alone(async (lock) => {
+    await installTools(groups, lock);
+    await buildTypeScript(lock);
+  });
+}
+
 /** @param {(lock: number) => Promise<void>} work */
 const alone = (work) => withLock(root, work);
 

@@ -42,12 +42,12 @@ console.log(row(['', 'who', 'median', 'of the ring', 'asked for']));
 console.log(row(['---', '---', '---:', '---:', '---:']));
 for (const { name, title, unit, by, least } of measures) {
   if (figures[name] === undefined) continue;
-  const ring = median(figures[name].ring);
+  const ring = median(figures[name].ring) ?? NaN;
   for (const who of by) {
     const runs = figures[name][who];
-    const figure = runs === undefined ? undefined : median(runs);
+    const figure = runs === undefined ? null : median(runs);
     const cells =
-      figure === undefined ? ['–', '–'] : [`${Math.round(figure)} ${unit}`, (figure / ring).toFixed(2)];
+      figure === null ? ['–', '–'] : [`${Math.round(figure)} ${unit}`, (figure / ring).toFixed(2)];
     console.log(
       row([who === by[0] ? title : '', who, ...cells, least[who] === undefined ? '' : `≥ ${least[who]}`]),
     );
