@@ -2,4 +2,4 @@
 import { summarize } from '../../dist/perf/statistics.js';
 
 /** @param {number[]} samples */
-export const median = (samples) => summarize(samples).p50;
+export const median = (samples) => summarize(samples).p50 ?? NaN;

@@ -126,11 +126,15 @@ export class OneSided {
   /** Where bytes may be read to. What the device refused would end the connection. */
   #target(into: MemoryRegion | MemorySlice): MemorySlice {
     const slice = into instanceof MemoryRegion ? into.slice() : into;
-    if (!(slice instanceof MemorySlice)) throw invalidArgType('into', 'a memory region or a part of one', into);
+    if (!(slice instanceof MemorySlice))
+      throw invalidArgType('into', 'a memory region or a part of one', into);
     const { mr } = slice;
     if (mr.closed) throw new RdmaError('ERR_RDMA_CLOSED', `${mr.label} is closed`);
     if (mr.pd !== this.#parts.link.pd)
-      throw new RdmaError('ERR_RDMA_FOREIGN_OBJECT', `${mr.label} is of another protection domain than the connection`);
+      throw new RdmaError(
+        'ERR_RDMA_FOREIGN_OBJECT',
+        `${mr.label} is of another protection domain than the connection`,
+      );
     if ((mr.access & Access.LOCAL_WRITE) === 0)
       throw new RdmaError('ERR_RDMA_INVALID_ATTRIBUTES', `${mr.label} was registered without LOCAL_WRITE`);
     return slice;

@@ -72,7 +72,7 @@ export class CompletionWaiter {
     integer('spinMicroseconds', spinMicroseconds, 0, MOST_SPIN);
     if (timeoutMs !== Infinity) integer('timeoutMs', timeoutMs, 0, 2 ** 31 - 1);
     this.#requireChannel();
-    const deadline = performance.now() + timeoutMs;
+    const deadline = timeoutMs === Infinity ? Infinity : performance.now() + timeoutMs;
     return { signal, spin: spinMicroseconds, solicitedOnly, deadline };
   }
 

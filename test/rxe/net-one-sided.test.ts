@@ -106,8 +106,12 @@ describe('it is refused before anything is sent', () => {
       failing('ERR_RDMA_FOREIGN_OBJECT', /another protection domain/),
     );
     const token = peer.export(await peer.alloc(64));
-    await expect(client.read(token, { into: await peer.alloc(64) })).rejects.toMatchObject({ code: 'ERR_RDMA_FOREIGN_OBJECT' });
-    await expect(client.read(token, { into: {} as never })).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+    await expect(client.read(token, { into: await peer.alloc(64) })).rejects.toMatchObject({
+      code: 'ERR_RDMA_FOREIGN_OBJECT',
+    });
+    await expect(client.read(token, { into: {} as never })).rejects.toMatchObject({
+      code: 'ERR_INVALID_ARG_TYPE',
+    });
     foreign.close();
     await expect(client.read(token, { into: foreign })).rejects.toMatchObject({ code: 'ERR_RDMA_CLOSED' });
     await expect(client.send(foreign)).rejects.toMatchObject({ code: 'ERR_RDMA_CLOSED' });
