@@ -98,6 +98,8 @@ class AddonData {
   std::vector<ibv_send_wr> send_requests;
   std::vector<ibv_recv_wr> receive_requests;
   std::vector<ibv_sge> elements;
+  // Why the last request was refused.
+  std::string problem;
 
  private:
   void ReapUnused();

@@ -93,6 +93,7 @@ class QueuePair final : public Resource {
   template <bool kPlain>
   bool TranslateSend(const SendDescriptor& descriptor, uint32_t place, WorkQueue::Request& noted,
                      ibv_send_wr* request, std::string* problem);
+  bool TranslateAny(uint32_t place, WorkQueue::Request& noted, ibv_send_wr* request, std::string* problem);
   bool TranslateTarget(const SendDescriptor& descriptor, WorkQueue::Request& noted, ibv_send_wr* request,
                        std::string* problem);
 

@@ -30,10 +30,10 @@ bool QueueShape::Lay(uint32_t most_descriptors, uint64_t* size, QueueLayout* lay
   return *size <= kMostShared;
 }
 
-PostResult SharedQueue::Refuse(uint32_t prepared, const std::string& problem) {
+PostResult SharedQueue::Refuse(uint32_t prepared) {
   const std::string which = std::to_string(Place(prepared - 1));
   requests_->Commit(0, prepared);
-  return PostResult::Refused(kBadDescriptor, "descriptor " + which + ": " + problem);
+  return PostResult::Refused(addon_, kBadDescriptor, "descriptor " + which + ": " + addon_.problem);
 }
 
 Napi::Object SharedQueue::ToObject(Napi::Env env) const {

@@ -43,17 +43,14 @@ struct QueueShape {
 
 struct PostResult {
   uint32_t posted = 0;
-  int error = 0;  // errno of ibv_post_*
-  const char* code =
-      nullptr;  // of the error to throw when the state or a descriptor is wrong; then nothing was posted
-  std::string problem;
+  int error = 0;               // errno of ibv_post_*
+  const char* code = nullptr;  // of the error to throw when the state or a descriptor is wrong; then nothing
+                               // was posted, and AddonData::problem says why
 
   // A refusal; `what` is the sentence that says why.
-  static PostResult Refused(const char* code, std::string what) {
-    PostResult result;
-    result.code = code;
-    result.problem = std::move(what);
-    return result;
+  static PostResult Refused(AddonData& addon, const char* code, std::string what) {
+    addon.problem = std::move(what);
+    return {0, 0, code};
   }
 };
 
@@ -86,13 +83,32 @@ class SharedQueue {
     return (requests_->posted() + ahead) & (layout_.descriptor_count - 1);
   }
 
-  template <class Descriptor>
-  Descriptor Read(uint32_t place) const {
-    return At<Descriptor>(layout_.descriptors)[place];
+  // A copy: the shared memory may change under our hands, the checked values may not. Word by word, as
+  // JavaScript has written it: wider reads would wait until those writes have left the processor's buffer.
+  SendDescriptor ReadSend(uint32_t place) const {
+    const volatile uint32_t* words = At<uint32_t>(layout_.descriptors) + place * (sizeof(SendDescriptor) / 4);
+    const auto wide = [words](uint32_t at) { return static_cast<uint64_t>(words[at + 1]) << 32 | words[at]; };
+    const uint32_t first = words[0];
+    return {static_cast<uint8_t>(first),
+            static_cast<uint8_t>(first >> 8),
+            static_cast<uint8_t>(first >> 16),
+            0,
+            words[1],
+            {words[2], words[3], wide(4)},
+            words[6],
+            words[7],
+            wide(8),
+            wide(10),
+            wide(12),
+            words[14],
+            0};
+  }
+  ReceiveDescriptor ReadReceive(uint32_t place) const {
+    return At<ReceiveDescriptor>(layout_.descriptors)[place];
   }
 
   // Of `prepared` requests, the last did not pass: none of them is posted.
-  PostResult Refuse(uint32_t prepared, const std::string& problem);
+  PostResult Refuse(uint32_t prepared);
 
   struct Elements {
     uint32_t place;  // of the descriptor
@@ -193,7 +209,7 @@ PostResult SharedQueue::PostReceives(uint64_t least, Post post) {
   if (elements.size() < count * most) elements.resize(count * most);
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t place = Place(i);
-    const auto descriptor = Read<ReceiveDescriptor>(place);
+    const auto descriptor = ReadReceive(place);
     ibv_recv_wr& request = requests[i];
     auto& noted = requests_->Prepare(i, static_cast<uint64_t>(descriptor.id_high) << 32 | descriptor.id,
                                      &request.wr_id);
@@ -201,12 +217,12 @@ PostResult SharedQueue::PostReceives(uint64_t least, Post post) {
     uint64_t total = 0;
     const Elements wanted = {place, descriptor.sge_count, descriptor.sge, /*device_writes=*/true,
                              /*inlined=*/false};
-    if (!Translate(wanted, noted, request.sg_list, &request.num_sge, &total, &result.problem)) {
-      return Refuse(i + 1, result.problem);
+    if (!Translate(wanted, noted, request.sg_list, &request.num_sge, &total, &addon_.problem)) {
+      return Refuse(i + 1);
     }
     if (total < least) {
-      return Refuse(i + 1, std::to_string(total) + " bytes take no datagram: the GRH before it needs " +
-                               std::to_string(least));
+      Deny(&addon_.problem, total, " bytes take no datagram: the GRH before it needs ", least);
+      return Refuse(i + 1);
     }
     request.next = i + 1 < count ? &requests[i + 1] : nullptr;
   }
@@ -225,7 +241,7 @@ napi_value PostHot(napi_env env, napi_callback_info info) {
   if (!native) return nullptr;
   const PostResult result = (native->*kPost)();
   if (result.code) {
-    AddonData::Of(env).ThrowCode(env, result.code, result.problem);
+    AddonData::Of(env).ThrowCode(env, result.code, AddonData::Of(env).problem);
   } else if (result.error) {
     Napi::Value error =
         AddonData::Of(env).ErrorFromErrno(env, Native::template Syscall<kPost>(), result.error);

@@ -29,7 +29,7 @@ context = Context(name="null0")
 pd = PD(context)
 cq = CQ(context, 256)
 mr = MR(pd, MEMORY, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
-qp = QP(pd, QPInitAttr(qp_type=IBV_QPT_RC, scq=cq, rcq=cq, cap=QPCap(128, 128, 1, 1, 0)))
+qp = QP(pd, QPInitAttr(qp_type=IBV_QPT_RC, scq=cq, rcq=cq, cap=QPCap(128, 128, 1, 1, 0), sq_sig_all=0))
 address, lkey, rkey = mr.buf, mr.lkey, mr.rkey
 
 

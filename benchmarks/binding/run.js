@@ -67,11 +67,14 @@ export function measureBinding(effort, say) {
     instructions: instructions(name, effort.counted, say),
   }));
   say('memory');
+  /** @returns {{ bytes: number, collections: number }} */
   const heapOf = (/** @type {Path} */ name) => script('heap.js', name, String(effort.heap));
+  /** @type {{ heap: number, all: number }} */
+  const queuePair = script('queue-pairs.js', String(effort.queuePairs));
   return {
     paths: measured,
     heap: { operations: effort.heap, bytes: fromNames(['batch', 'single', 'empty'], heapOf) },
-    queuePair: script('queue-pairs.js', String(effort.queuePairs)),
+    queuePair,
   };
 }
 
@@ -140,6 +143,7 @@ function callgrind(command) {
 /**
  * @param {string} name
  * @param {string[]} args
+ * @returns {any}
  */
 function script(name, ...args) {
   return onNullProvider([process.execPath, '--expose-gc', path.join(folder, name), ...args]);

@@ -2,7 +2,7 @@
 // node-rdma's side of the comparison on a device, as bench.c has it: both ends in one process.
 //
 // bench.js ring|objects DEVICE_A DEVICE_B: reads commands from standard input as bench.c does, and answers each with a number. Besides
-// them: `register BYTES`, the longest time in milliseconds that the event loop is late while so much is registered.
+// them: `register BYTES`, how late the event loop is while so much is registered.
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -384,18 +384,23 @@ function sendOne(side, verb, size) {
 class LatenessSampler {
   #stopped = false;
   /** @type {number[]} */
-  samples = [];
+  #samples = [];
 
   async run() {
     while (!this.#stopped) {
       const began = performance.now();
       await sleep(1);
-      this.samples.push(Math.max(performance.now() - began - 1, 0));
+      this.#samples.push(Math.max(performance.now() - began - 1, 0));
     }
   }
 
   stop() {
     this.#stopped = true;
+  }
+
+  /** @param {number} percent */
+  percentile(percent) {
+    return percentile(Float64Array.from(this.#samples).sort(), percent);
   }
 }
 
@@ -420,11 +425,11 @@ async function delay(size, window, milliseconds) {
   }
   sampler.stop();
   await sampling;
-  return percentile(Float64Array.from(sampler.samples).sort(), 99);
+  return sampler.percentile(99);
 }
 
 /**
- * The longest time in milliseconds that a timer is late while so many bytes are registered.
+ * 99th percentile of how late a timer of a millisecond is while so many bytes are registered, in milliseconds.
  * @param {number} bytes
  */
 async function register(bytes) {
@@ -434,7 +439,7 @@ async function register(bytes) {
   sampler.stop();
   await sampling;
   await mr.closeAsync();
-  return Math.max(...sampler.samples);
+  return sampler.percentile(99);
 }
 
 /** @type {Record<string, (...parameters: any[]) => Promise<number | null>>} */

@@ -43,8 +43,9 @@ class End:
         self.address, self.lkey, self.rkey = self.mr.buf, self.mr.lkey, self.mr.rkey
         self.mtu = self.context.query_port(1).active_mtu
         for entry in self.context.query_gid_table(64):
-            if entry.gid_type == IBV_GID_TYPE_ROCE_V2 and str(entry.gid).startswith("0000:0000:0000:0000:0000:ffff"):
-                self.gid, self.gid_index = entry.gid, entry.gid_index
+            gid = self.context.query_gid(1, entry.gid_index)
+            if entry.gid_type == IBV_GID_TYPE_ROCE_V2 and gid.gid.startswith("0000:0000:0000:0000:0000:ffff"):
+                self.gid, self.gid_index = gid, entry.gid_index
 
 
 class Side:
@@ -58,7 +59,7 @@ class Side:
         self.cq = CQ(end.context, (depth + receives) * queue_pairs, channel=self.channel)
         cap = QPCap(depth, receives, 1, 1, 0)
         self.qps = [
-            QP(end.pd, QPInitAttr(qp_type=IBV_QPT_RC, scq=self.cq, rcq=self.cq, cap=cap))
+            QP(end.pd, QPInitAttr(qp_type=IBV_QPT_RC, scq=self.cq, rcq=self.cq, cap=cap, sq_sig_all=0))
             for _ in range(queue_pairs)
         ]
 

@@ -113,7 +113,7 @@ export const measures = [
   },
   {
     name: 'registration-delay',
-    title: 'delay of the event loop, the longest while 1 GiB is registered',
+    title: 'delay of the event loop p99 while 1 GiB is registered',
     command: 'register {messages}',
     messages: 2 ** 30,
     unit: 'ms',

@@ -36,7 +36,7 @@ const {
  * the way, and no BigInt made; all checks are made natively, when they are posted.
  *
  * Identifiers are 32 bits here, and come back as the low half of the completion's. Offsets and lengths are bytes.
- * Each request has one range of a region; `postSend()` takes lists of them. With `SendFlags.INLINE` in the flags of a SEND or WRITE
+ * Each request has one range of a region; `postSend()` takes lists of them. With `INLINE` in the flags of a SEND or WRITE
  * the range, of `maxInlineData` bytes at the most, is copied when it is posted, and may change at once.
  * Requests make a completion only where `flags` has `SendFlags.SIGNALED`; signal one in each queue's length at least, since
  * only a completion makes room again.

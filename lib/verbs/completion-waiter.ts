@@ -23,8 +23,9 @@ export interface WaitOptions {
 
 const DEFAULT_SPIN = 10;
 const MOST_SPIN = 10_000;
-/** So many times completions may be found without sleeping before timers and other descriptors have their turn. */
+/** So many times, or milliseconds, completions may be found without sleeping before timers and other descriptors have their turn. */
 const FINDS_PER_TURN = 32;
+const TURN_MS = 1;
 
 /** Queues that somebody waits for: nothing else may hold them, but they will go on. */
 const awaited = new Set<Resource>();
@@ -46,6 +47,8 @@ export class CompletionWaiter {
   #armed: 'nothing' | 'solicited' | 'all' = 'nothing';
   #consumed = false;
   #finds = 0;
+  /** When the first of them was. */
+  #firstFind = 0;
   #failure: Error | undefined;
   #wake: ((error?: Error) => void) | undefined;
   #keepsAlive = true;
@@ -139,7 +142,9 @@ export class CompletionWaiter {
       }
       await this.#sleep(plan);
     }
-    if (++this.#finds >= FINDS_PER_TURN) {
+    if (++this.#finds === 1) {
+      this.#firstFind = performance.now();
+    } else if (this.#finds >= FINDS_PER_TURN || performance.now() - this.#firstFind >= TURN_MS) {
       this.#finds = 0;
       await setImmediate();
     }

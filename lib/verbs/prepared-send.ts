@@ -47,9 +47,10 @@ export class PreparedSend {
     const { maxSge, inlineStride } = queue.layout;
     const elements = SendDescriptor.size;
     const inlineArea = elements + maxSge * ScatterGatherElement.size;
-    const { words, bytes, view } = new QueueMemory(new ArrayBuffer(inlineArea + inlineStride));
+    const memory = new QueueMemory(new ArrayBuffer(inlineArea + inlineStride));
+    const { words, bytes } = memory;
     const layout = { ...queue.layout, descriptors: 0, elements, inlineArea };
-    new SendWriter({ words, bytes, view }, layout, maxInlineData).write(0, request);
+    new SendWriter(memory, layout, maxInlineData).write(0, request);
 
     const { sge = [], inline, ud } = request;
     const ranges = Array.isArray(sge) ? (sge as readonly Sge[]) : [sge as Sge];

@@ -11,6 +11,7 @@ inline void Append(std::string* text, std::unsigned_integral auto part) { *text 
 // Says why something is refused, and returns false. Never inlined: what passes shall not pay for the texts.
 template <class... Parts>
 [[gnu::cold, gnu::noinline]] bool Deny(std::string* problem, Parts... parts) {
+  problem->clear();
   (Append(problem, parts), ...);
   return false;
 }
