@@ -17,7 +17,7 @@ std::shared_ptr<AddressHandle> AddressHandle::Create(std::shared_ptr<Registry> r
   ibv_ah* verbs = ibv_create_ah(domain->verbs(), &attributes);
   if ((*error = ErrorOfPointer(verbs))) return nullptr;
   return std::shared_ptr<AddressHandle>(
-      new AddressHandle(std::move(registry), std::move(domain), verbs, attributes));
+      new AddressHandle(std::move(registry), domain, verbs, attributes));
 }
 
 int AddressHandle::Destroy() { return ErrorOfResult(ibv_destroy_ah(verbs_)); }

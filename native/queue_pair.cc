@@ -10,6 +10,8 @@
 
 #include "address_handle.h"
 #include "cm_id.h"
+#include "domains.h"
+#include "queue_pair_extended.h"
 #include "queue_pair_attributes.h"
 #include "util/arguments.h"
 #include "util/promise_worker.h"
@@ -27,6 +29,9 @@ const char* StateName(ibv_qp_state state) {
 // What each type of queue pair may send; anything else is taken by ibv_post_send and breaks the connection
 // later, or the process at once.
 bool MaySend(ibv_qp_type type, uint8_t opcode) {
+  if (type == IBV_QPT_RAW_PACKET) return opcode == IBV_WR_SEND;
+  if (type == IBV_QPT_XRC_RECV) return false;
+  const bool reliable = type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND;
   switch (opcode) {
     case IBV_WR_SEND:
     case IBV_WR_SEND_WITH_IMM:
@@ -38,7 +43,7 @@ bool MaySend(ibv_qp_type type, uint8_t opcode) {
     case IBV_WR_ATOMIC_CMP_AND_SWP:
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
     case IBV_WR_SEND_WITH_INV:
-      return type == IBV_QPT_RC;
+      return reliable;
     default:
       return false;
   }
@@ -48,6 +53,7 @@ std::vector<std::shared_ptr<Resource>> ParentsIn(const QueuePair::Parts& parts) 
   std::vector<std::shared_ptr<Resource>> parents = {parts.domain, parts.send_cq, parts.receive_cq};
   if (parts.srq) parents.push_back(parts.srq);
   if (parts.cm_id) parents.push_back(parts.cm_id);
+  if (parts.xrc_domain) parents.push_back(parts.xrc_domain);
   return parents;
 }
 
@@ -63,7 +69,8 @@ QueuePair::QueuePair(AddonData& addon, Parts parts, ibv_qp* verbs, const ibv_qp_
       cap_(cap) {}
 
 std::shared_ptr<QueuePair> QueuePair::Create(AddonData& addon, Parts parts, ibv_qp_init_attr* init,
-                                             uint32_t most_descriptors, int* error) {
+                                             const Extension* extension, uint32_t most_descriptors,
+                                             int* error) {
   init->send_cq = parts.send_cq->verbs();
   init->recv_cq = parts.receive_cq->verbs();
   init->srq = parts.srq ? parts.srq->verbs() : nullptr;
@@ -73,11 +80,14 @@ std::shared_ptr<QueuePair> QueuePair::Create(AddonData& addon, Parts parts, ibv_
     rdma_cm_id* id = parts.cm_id->cm();
     if ((*error = ErrorOfMinusOne(rdma_create_qp(id, parts.domain->verbs(), init)))) return nullptr;
     verbs = id->qp;
+  } else if (extension) {
+    verbs = CreateExtended(parts, init, *extension);
   } else {
     verbs = ibv_create_qp(parts.domain->verbs(), init);
   }
   if ((*error = ErrorOfPointer(verbs))) return nullptr;
   std::shared_ptr<QueuePair> queue_pair(new QueuePair(addon, std::move(parts), verbs, init->cap));
+  if (extension) queue_pair->send_operations_ = extension->send_operations;
   if ((*error = queue_pair->Prepare(most_descriptors))) {
     queue_pair->Close();
     queue_pair->OnClosed();
@@ -105,7 +115,7 @@ int QueuePair::Prepare(uint32_t most_descriptors) {
   int error = 0;
   memory_ = Memory::Allocate(size, 0, &error);
   if (!memory_) return error;
-  ibv_pd* domain = parts_.domain->verbs();
+  ibv_pd* domain = parts_.domain->root();
   send_.emplace(addon_, domain, memory_, send_layout, sends);
   receive_.emplace(addon_, domain, memory_, receive_layout, receives);
   auto& send_requests = send_->requests().emplace(addon_, WorkQueue::Kind::kSend, this, parts_.send_cq.get(),
@@ -117,7 +127,19 @@ int QueuePair::Prepare(uint32_t most_descriptors) {
   return send_requests.has_slot() && receive_requests.has_slot() ? 0 : ENOSPC;
 }
 
+void QueuePair::DestroyBefore(std::weak_ptr<Resource> resource) {
+  std::erase_if(bound_, [](const auto& other) {
+    const auto alive = other.lock();
+    return !alive || alive->closed();
+  });
+  bound_.push_back(std::move(resource));
+}
+
 int QueuePair::Destroy() {
+  for (auto& bound : bound_) {
+    if (auto resource = bound.lock()) resource->Close();
+  }
+  DetachAll();
   // In the error state the device finishes what it has begun; only then may the memory it worked on go.
   ibv_qp_attr error_state = {};
   error_state.qp_state = IBV_QPS_ERR;
@@ -187,6 +209,7 @@ bool QueuePair::TranslateSend(const SendDescriptor& d, uint32_t place, uint32_t 
     return false;
   }
   request->sg_list = elements;
+  request->qp_type.xrc.remote_srqn = d.remote_srqn;
   request->opcode = static_cast<ibv_wr_opcode>(d.opcode);
   request->send_flags = d.flags;
   if (d.opcode == IBV_WR_SEND_WITH_INV) {
@@ -212,7 +235,7 @@ bool QueuePair::TranslateTarget(const SendDescriptor& d, uint32_t ahead, uint64_
       *problem = "address handle " + std::to_string(d.rkey) + " does not exist or is closed";
       return false;
     }
-    if (handle->domain() != parts_.domain->verbs()) {
+    if (handle->domain() != parts_.domain->root()) {
       *problem = "the address handle belongs to another protection domain than the queue pair";
       return false;
     }
@@ -366,6 +389,8 @@ Napi::Object QueuePairWrap::New(Napi::Env env, const std::shared_ptr<QueuePair>&
   object.Set("sendQueue", queue_pair->send_queue().ToObject(env));
   object.Set("receiveQueue", queue_pair->receive_queue().ToObject(env));
   object.Set("postSend", BindHot(env, "postSend", queue_pair, PostHot<QueuePair, &QueuePair::PostSend>));
+  object.Set("postExtended",
+             BindHot(env, "postExtended", queue_pair, PostHot<QueuePair, &QueuePair::PostExtended>));
   object.Set("postReceive",
              BindHot(env, "postReceive", queue_pair, PostHot<QueuePair, &QueuePair::PostReceive>));
   return object;
@@ -434,6 +459,7 @@ Napi::Value CreateQueuePair(const Napi::CallbackInfo& info, std::shared_ptr<Prot
   parts.domain = std::move(domain);
   parts.cm_id = std::move(cm_id);
   const char* syscall = parts.cm_id ? "rdma_create_qp" : "ibv_create_qp";
+  if (!info[first + 7].IsUndefined()) syscall = "ibv_create_qp_ex";
   if (!arguments.Uint32(first, "type", &type)) return {};
   if (!(parts.send_cq = CompletionQueueWrap::From(info, first + 1, "sendCq"))) return {};
   if (!(parts.receive_cq = CompletionQueueWrap::From(info, first + 2, "recvCq"))) return {};
@@ -445,7 +471,9 @@ Napi::Value CreateQueuePair(const Napi::CallbackInfo& info, std::shared_ptr<Prot
       !arguments.Uint32(first + 6, "descriptors", &descriptors)) {
     return {};
   }
-  if (type != IBV_QPT_RC && type != IBV_QPT_UC && type != IBV_QPT_UD) {
+  std::optional<QueuePair::Extension> extension;
+  if (!ReadExtension(info, first + 7, &extension, &parts.xrc_domain)) return {};
+  if (type < IBV_QPT_RC || (type > IBV_QPT_UD && (type < IBV_QPT_RAW_PACKET || type > IBV_QPT_XRC_RECV))) {
     addon.ThrowErrno(env, syscall, EOPNOTSUPP);
     return {};
   }
@@ -453,6 +481,7 @@ Napi::Value CreateQueuePair(const Napi::CallbackInfo& info, std::shared_ptr<Prot
   const ibv_context* context = parts.domain->verbs()->context;
   if (parts.send_cq->verbs()->context != context || parts.receive_cq->verbs()->context != context ||
       (parts.srq && parts.srq->verbs()->context != context) ||
+      (parts.xrc_domain && parts.xrc_domain->verbs()->context != context) ||
       (parts.cm_id && parts.cm_id->cm()->verbs != context)) {
     addon.ThrowCode(env, "ERR_RDMA_FOREIGN_OBJECT",
                     "a completion queue, shared receive queue or identifier belongs to another context than "
@@ -466,7 +495,8 @@ Napi::Value CreateQueuePair(const Napi::CallbackInfo& info, std::shared_ptr<Prot
   init.cap = {cap[0], cap[1], cap[2], cap[3], cap[4]};
   int error = 0;
   auto queue_pair =
-      QueuePair::Create(addon, std::move(parts), &init, std::clamp(descriptors, 1u, 1u << 20), &error);
+      QueuePair::Create(addon, std::move(parts), &init, extension ? &*extension : nullptr,
+                        std::clamp(descriptors, 1u, 1u << 20), &error);
   if (error == EOVERFLOW) {
     addon.ThrowCode(
         env, "ERR_RDMA_LIMIT",

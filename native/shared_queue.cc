@@ -77,6 +77,10 @@ bool SharedQueue::Translate(const Elements& wanted, ibv_sge* elements, int* tran
       *problem = "the device would write into a memory region that was registered without localWrite";
       return false;
     }
+    if (wanted.inlined && !region->data()) {
+      *problem = "bytes cannot be inline from a memory region that this process does not see";
+      return false;
+    }
     // An element of length 0 means 2^31 bytes to some devices.
     if (element.length == 0) continue;
     uint64_t address = wanted.inlined ? reinterpret_cast<uint64_t>(region->data() + element.offset)

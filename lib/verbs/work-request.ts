@@ -51,6 +51,8 @@ export interface SendRequest {
   compareAdd?: bigint | number;
   /** For compare-and-swap: the value to put in. */
   swap?: bigint | number;
+  /** On an XRC queue pair: the peer's shared receive queue ({@link SharedReceiveQueue.srqNum}). */
+  remoteSrqn?: number;
   /** Whether it makes a completion when it succeeds; true by default. A failure always does. */
   signaled?: boolean;
   /** Wait for earlier READs and atomics first. */
@@ -125,6 +127,10 @@ export class DescriptorWriter {
       throw outOfRange('remote', `absent for ${opcode}: it has no remote address`, 'one');
     }
     if (request.ud !== undefined) this.#writeTarget(at, request.ud);
+    if (request.remoteSrqn !== undefined) {
+      const srqn = integer('remoteSrqn', request.remoteSrqn, 0, 2 ** 24 - 1);
+      view.setUint32(at + SendDescriptor.remoteSrqn, srqn, true);
+    }
     if (opcode === 'sendWithImm' || opcode === 'rdmaWriteWithImm') {
       view.setUint32(at + SendDescriptor.immData, integer('immData', request.immData, 0, 2 ** 32 - 1), true);
     } else if (request.immData !== undefined) {
