@@ -150,7 +150,8 @@ bool QueuePair::TranslateExtended(const SendDescriptor& d, std::string* problem)
 
 void QueuePair::PostOne(ibv_qp_ex* extended, const SendDescriptor& d, const ibv_send_wr& request) const {
   extended->wr_id = request.wr_id;
-  extended->wr_flags = request.send_flags & ~static_cast<unsigned>(IBV_SEND_INLINE);
+  // The provider of rxe in rdma-core 44 wants IBV_SEND_INLINE among them, which others ignore.
+  extended->wr_flags = request.send_flags;
   switch (d.opcode) {
     case IBV_WR_SEND:
       ibv_wr_send(extended);

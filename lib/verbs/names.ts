@@ -30,7 +30,7 @@ export function nodeTypeString(type: NodeType): string {
   return native().nodeTypeString(Number(number) >>> 0);
 }
 
-/** What C programs print for the state of a port, such as `'PORT_ACTIVE'` or `'active'`. `ibv_port_state_str` */
+/** What C programs print for the state of a port, such as `'active'`. `ibv_port_state_str` */
 export function portStateString(state: PortState): string {
   return native().portStateString(wordIndex('state', portStates, state));
 }
