@@ -52,9 +52,9 @@ describe('the link address of a peer', () => {
     const [from, to] = [a.chooseGid(), b.chooseGid()];
     const { mac, vlan } = await a.resolveEthL2({ dgid: to.gid, sgidIndex: from.index });
     const { netdev } = b.queryGidEntry(to.index);
-    const [link] = JSON.parse(
-      execFileSync('ip', ['-j', 'link', 'show', netdev], { encoding: 'utf8' }),
-    ) as { address: string }[];
+    const [link] = JSON.parse(execFileSync('ip', ['-j', 'link', 'show', netdev], { encoding: 'utf8' })) as {
+      address: string;
+    }[];
     // On one machine the way may be the loopback, whose address is zero.
     expect([link!.address, '00:00:00:00:00:00']).toContain(mac);
     expect(vlan).toBeUndefined();

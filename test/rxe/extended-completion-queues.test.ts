@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
+  Access,
   GRH_BYTES,
   WcFlags,
   type ExtendedCompletionQueue,
@@ -86,6 +87,22 @@ describe('an extended completion queue', () => {
     const [completion] = await some(b.cq, 1);
     expect(completion).toMatchObject({ srcQp: a.qp.qpNum, byteLen: GRH_BYTES + 16, sl: 0, slid: 0 });
     await some(a.cq, 1);
+  });
+
+  it('tells which key a peer has invalidated', async () => {
+    const [a, b] = [extended(deviceA), extended(deviceB)];
+    await connect(a as End, b as End);
+    const mr = b.pd.regMrSync(64, { access: ALL_REMOTE | Access.MW_BIND });
+    const mw = b.pd.allocMw(2);
+    b.qp.bindMw(mw, { mr });
+    expect(await some(b.cq, 1)).toMatchObject([{ opcode: 'bindMw' }]);
+    b.qp.postRecv({ sge: { mr: b.mr, length: 8 } });
+    a.qp.postSend({ opcode: 'sendWithInv', sge: { mr: a.mr, length: 8 }, invalidateRkey: mw.rkey });
+    await some(a.cq, 1);
+    const [completion] = await some(b.cq, 1);
+    expect(completion).toMatchObject({ invalidatedRkey: mw.rkey, byteLen: 8 });
+    expect(completion!.immData).toBeUndefined();
+    expect(() => mw.remote()).toThrow(/is not bound/);
   });
 
   it('serves the ways of a plain one as well: poll, iteration', async () => {

@@ -75,7 +75,12 @@ describe('memory', () => {
     await expect(pd.regDmabufMr({ fd, length: 4096 })).rejects.toEqual(unsupported('ibv_reg_dmabuf_mr'));
     refuses('ibv_reg_dmabuf_mr', () => pd.regDmabufMrSync({ fd, length: 4096, offset: 4096, iova: 0 }));
     closeSync(fd);
-    for (const bad of [{ fd: -1, length: 1 }, { fd: 1.5, length: 1 }, { fd: 1, length: 0 }, { fd: 1, length: 1, access: 1 << 30 }])
+    for (const bad of [
+      { fd: -1, length: 1 },
+      { fd: 1.5, length: 1 },
+      { fd: 1, length: 0 },
+      { fd: 1, length: 1, access: 1 << 30 },
+    ])
       await expect(pd.regDmabufMr(bad)).rejects.toMatchObject({ code: 'ERR_OUT_OF_RANGE' });
     expect(() => context.allocDm({ length: 0 })).toThrow(RangeError);
     expect(() => context.allocDm(undefined as never)).toThrow(TypeError);
@@ -173,7 +178,8 @@ describe('queues', () => {
     refuses('ibv_create_wq', () => pd.createWq({ cq }));
     expect(() => pd.createWq({ cq: {} as never })).toThrow(TypeError);
     expect(() => pd.createWq({ cq, flags: 1 << 20 })).toThrow(RangeError);
-    for (const queues of [[], [1, 2, 3]] as never[]) expect(() => context.createRwqIndTable(queues)).toThrow(RangeError);
+    for (const queues of [[], [1, 2, 3]] as never[])
+      expect(() => context.createRwqIndTable(queues)).toThrow(RangeError);
     expect(() => context.createRwqIndTable([{}] as never)).toThrow(TypeError);
     expect(() => pd.createRssQp({ table: {} } as never)).toThrow(TypeError);
   });
@@ -225,7 +231,9 @@ describe('queues', () => {
     fails(5 as never, 'ERR_INVALID_ARG_TYPE');
     expect(() => a.qp.createFlow({ type: 'nonsense' as never })).toThrow(RangeError);
     expect(() => a.qp.createFlow({ port: 2 })).toThrow(RangeError);
-    expect(() => a.context.createFlowActionEsp({ key: { aes: Buffer.alloc(5), salt: 1 } })).toThrow(RangeError);
+    expect(() => a.context.createFlowActionEsp({ key: { aes: Buffer.alloc(5), salt: 1 } })).toThrow(
+      RangeError,
+    );
     expect([Counters.name, FlowAction.name]).toEqual(['Counters', 'FlowAction']);
   });
 });

@@ -43,7 +43,9 @@ describe('names of the C library', () => {
   it('are of words only', () => {
     for (const name of [wcStatusString, portStateString, nodeTypeString, eventTypeString, cmEventString]) {
       for (const word of ['nonsense', 5, undefined, null])
-        expect(() => name(word as never)).toThrow(expect.objectContaining({ code: 'ERR_OUT_OF_RANGE' }) as Error);
+        expect(() => name(word as never)).toThrow(
+          expect.objectContaining({ code: 'ERR_OUT_OF_RANGE' }) as Error,
+        );
     }
   });
 
@@ -87,11 +89,11 @@ it('fork() needs nothing on this kernel, or is protected', () => {
 });
 
 it('a mask of queue pair types says which are in it', () => {
-  expect([isQptSupported(1 << 2, 'rc'), isQptSupported(1 << 2, 'ud'), isQptSupported(1 << 8, 'rawPacket')]).toEqual([
-    true,
-    false,
-    true,
-  ]);
+  expect([
+    isQptSupported(1 << 2, 'rc'),
+    isQptSupported(1 << 2, 'ud'),
+    isQptSupported(1 << 8, 'rawPacket'),
+  ]).toEqual([true, false, true]);
   expect(() => isQptSupported(-1, 'rc')).toThrow(RangeError);
   expect(() => isQptSupported(1, 'x' as never)).toThrow(RangeError);
 });

@@ -620,7 +620,18 @@ static struct qp *new_qp(struct ibv_context *context, enum ibv_qp_type type, con
   return qp;
 }
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr) {
-  return &new_qp(pd->context, attr->qp_type, &attr->cap)->base.qp_base;
+  struct qp *qp = new_qp(pd->context, attr->qp_type, &attr->cap);
+  begin("create_qp");
+  number("qp_type", attr->qp_type);
+  HANDLE("pd", pd);
+  HANDLE("send_cq", attr->send_cq);
+  HANDLE("recv_cq", attr->recv_cq);
+  HANDLE("srq", attr->srq);
+  number("max_send_wr", attr->cap.max_send_wr);
+  number("max_recv_wr", attr->cap.max_recv_wr);
+  number("sq_sig_all", (unsigned)attr->sq_sig_all);
+  end();
+  return &qp->base.qp_base;
 }
 static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr) {
   struct qp *qp = new_qp(context, attr->qp_type, &attr->cap);
