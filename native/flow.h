@@ -13,6 +13,8 @@ class Flow final : public PlainResource<ibv_flow> {
  public:
   using PlainResource::PlainResource;
   ~Flow() override { Close(); }
+  // At the end of an environment it goes with the queue pairs, of which it must go before its own.
+  bool drives_dma() const override { return true; }
 
  protected:
   int Destroy() override { return ErrorOfResult(ibv_destroy_flow(verbs())); }

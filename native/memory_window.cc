@@ -11,6 +11,9 @@ void MemoryWindow::NoteBound(const std::shared_ptr<QueuePair>& queue_pair, uint3
   bound_on_ = queue_pair;
   auto self = std::static_pointer_cast<MemoryWindow>(shared_from_this());
   addon_.bound_windows[{verbs()->context, rkey}] = self;
+  // A window that is invalidated stays with its queue pair until it is bound elsewhere: the request may be under way.
+  if (auto before = last_bound_on_.lock()) before->DoNotDestroyBefore(self);
+  last_bound_on_ = queue_pair;
   queue_pair->DestroyBefore(self);
 }
 

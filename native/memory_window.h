@@ -42,6 +42,7 @@ class MemoryWindow final : public PlainResource<ibv_mw> {
   AddonData& addon_;
   std::shared_ptr<ProtectionDomain> domain_;
   std::weak_ptr<QueuePair> bound_on_;
+  std::weak_ptr<QueuePair> last_bound_on_;
 };
 
 class MemoryWindowWrap final : public Wrap<MemoryWindowWrap, MemoryWindow> {

@@ -135,6 +135,10 @@ void QueuePair::DestroyBefore(std::weak_ptr<Resource> resource) {
   bound_.push_back(std::move(resource));
 }
 
+void QueuePair::DoNotDestroyBefore(const std::shared_ptr<Resource>& resource) {
+  std::erase_if(bound_, [&](const auto& other) { return other.lock() == resource; });
+}
+
 int QueuePair::Destroy() {
   for (auto& bound : bound_) {
     if (auto resource = bound.lock()) resource->Close();
@@ -473,6 +477,10 @@ Napi::Value CreateQueuePair(const Napi::CallbackInfo& info, std::shared_ptr<Prot
   }
   std::optional<QueuePair::Extension> extension;
   if (!ReadExtension(info, first + 7, &extension, &parts.xrc_domain)) return {};
+  if (extension && parts.cm_id) {
+    addon.ThrowErrno(env, "rdma_create_qp_ex", EOPNOTSUPP);
+    return {};
+  }
   if (type < IBV_QPT_RC || (type > IBV_QPT_UD && (type < IBV_QPT_RAW_PACKET || type > IBV_QPT_XRC_RECV))) {
     addon.ThrowErrno(env, syscall, EOPNOTSUPP);
     return {};

@@ -79,6 +79,7 @@ class QueuePair final : public Resource {
   // The device must not lose the queue pair while `resource` is bound on it, so that goes first. On the JavaScript
   // thread.
   void DestroyBefore(std::weak_ptr<Resource> resource);
+  void DoNotDestroyBefore(const std::shared_ptr<Resource>& resource);
 
   // Of a multicast group, for datagrams: ibv_attach_mcast, ibv_detach_mcast. 0 or a positive errno.
   int Attach(const ibv_gid& gid, uint16_t lid);

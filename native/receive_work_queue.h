@@ -83,6 +83,8 @@ class IndirectionTable final : public PlainResource<ibv_rwq_ind_table> {
  public:
   using PlainResource::PlainResource;
   ~IndirectionTable() override { Close(); }
+  // At the end of an environment it goes with the queues, before those that are in it.
+  bool drives_dma() const override { return true; }
 
  protected:
   int Destroy() override { return ErrorOfResult(ibv_destroy_rwq_ind_table(verbs())); }

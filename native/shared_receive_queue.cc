@@ -43,7 +43,14 @@ int SharedReceiveQueue::Prepare(const ibv_srq_attr& attributes, uint32_t tag_ope
 
 int SharedReceiveQueue::Destroy() { return ErrorOfResult(ibv_destroy_srq(verbs_)); }
 
+bool SharedReceiveQueue::CompleteIn(const std::shared_ptr<CompletionQueue>& completions) {
+  if (!Join(completions)) return false;
+  completions_ = completions;
+  return true;
+}
+
 void SharedReceiveQueue::OnClosed() {
+  if (completions_) Part(std::exchange(completions_, nullptr));
   if (!queue_ || !queue_->requests()) return;
   queue_->requests()->EndAll();
   queue_->requests().reset();
@@ -180,6 +187,7 @@ Napi::Value CreateSharedReceiveQueue(const Napi::CallbackInfo& info,
   init.attr = {max_wr, max_sge, limit};
   init.comp_mask = IBV_SRQ_INIT_ATTR_PD;
   std::vector<std::shared_ptr<Resource>> parents = {domain};
+  std::shared_ptr<CompletionQueue> completions;
   const char* syscall = "ibv_create_srq";
   if (!info[4].IsUndefined()) {
     syscall = "ibv_create_srq_ex";
@@ -188,12 +196,12 @@ Napi::Value CreateSharedReceiveQueue(const Napi::CallbackInfo& info,
         !arguments.Uint32(8, "maxOps", &init.tm_cap.max_ops)) {
       return {};
     }
-    auto queue = CompletionQueueWrap::From(info, 6, "cq");
-    if (!queue) return {};
+    completions = CompletionQueueWrap::From(info, 6, "cq");
+    if (!completions) return {};
     init.srq_type = static_cast<ibv_srq_type>(type);
-    init.cq = queue->verbs();
+    init.cq = completions->verbs();
     init.comp_mask |= IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_CQ;
-    parents.push_back(queue);
+    parents.push_back(completions);
     if (type == IBV_SRQT_TM) init.comp_mask |= IBV_SRQ_INIT_ATTR_TM;
     if (!info[5].IsUndefined()) {
       auto xrc_domain = XrcDomainWrap::From(info, 5, "xrcd");
@@ -214,6 +222,14 @@ Napi::Value CreateSharedReceiveQueue(const Napi::CallbackInfo& info,
                                           std::clamp(descriptors, 1u, 1u << 20), &error);
   if (!queue) {
     addon.ThrowErrno(env, syscall, error);
+    return {};
+  }
+  if (completions && !queue->CompleteIn(completions)) {
+    queue->Close();
+    queue->OnClosed();
+    addon.ThrowCode(env, "ERR_RDMA_LIMIT",
+                    "the completion queue has no room for all receives of the shared receive queue: create it with a "
+                    "larger cqe");
     return {};
   }
   return SharedReceiveQueueWrap::New(env, queue);

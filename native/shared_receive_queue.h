@@ -52,6 +52,10 @@ class SharedReceiveQueue final : public Resource {
   const std::shared_ptr<Memory>& memory() const { return memory_; }
   const SharedQueue& queue() const { return *queue_; }
 
+  // The queue of the types that complete in one of their own: room is kept there for all receives. False when it has
+  // none.
+  bool CompleteIn(const std::shared_ptr<CompletionQueue>& completions);
+
   // One that is told what to do with a message by its tag: ibv_post_srq_ops.
   struct TagOperation {
     ibv_ops_wr verbs = {};
@@ -88,6 +92,7 @@ class SharedReceiveQueue final : public Resource {
   std::shared_ptr<Memory> memory_;
   std::optional<SharedQueue> queue_;
   std::map<std::shared_ptr<CompletionQueue>, uint32_t> joined_;
+  std::shared_ptr<CompletionQueue> completions_;  // its own, of an extended type
   uint32_t capacity_ = 0;
   uint32_t resizing_to_ = 0;  // 0 when it is not being resized
 };

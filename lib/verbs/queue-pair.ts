@@ -507,7 +507,8 @@ export class QueuePair extends Resource {
   /**
    * Opens a range of a memory region by a window, in its turn among what is sent. `ibv_bind_mw`; of type 2 `IBV_WR_BIND_MW`
    *
-   * A window of type 2 must be closed before the queue pair on which it was bound: close() says so, and `cascade` does it.
+   * A window of type 2 must be closed, or bound elsewhere, before the queue pair on which it was bound last: close() says so,
+   * and `cascade` does it.
    *
    * @returns the key by which a peer names it from now on; {@link MemoryWindow.remote} has all that the peer needs
    * @throws TypeError, RangeError; RdmaError `ERR_RDMA_INVALID_STATE` before RTS, and for a window of type 2 that is bound;

@@ -218,8 +218,8 @@ describe('a window of type 2', () => {
     await succeeded(b.cq);
     await arrives({ ...a, qp: one }, mw, b.mr);
     b.qp.close();
+    await arrives({ ...a, qp: one }, mw, b.mr, 10);
     expect(() => other.invalidateMw(mw, { wrId: 'x' as never })).toThrow(TypeError);
-    // Only the peer of that queue pair may use it.
     mw.close();
     other.close();
   });

@@ -52,7 +52,9 @@ describe('functions of the addon', () => {
     expect(functions.length).toBeGreaterThan(35);
     for (const name of functions) {
       for (const value of nonsense) {
-        const error = await settled(() => addon[name]!(value, value, value, value, value, value, value, value));
+        const error = await settled(() =>
+          addon[name]!(value, value, value, value, value, value, value, value),
+        );
         expect(error, `${name}(${String(typeof value)})`).toBeInstanceOf(Error);
       }
       expect(await settled(() => addon[name]!()), name).toBeInstanceOf(Error);
@@ -70,9 +72,12 @@ describe('functions of the addon', () => {
     // These take no more than an object, or do something at once with a right one and small numbers.
     const acts = /^(?:alloc|query|commandFd|srqNum|createCounters|openXrcd)/;
     for (const name of functions.filter((one) => !acts.test(one))) {
-      for (const first of objects) {
-        for (const value of [...nonsense, ...objects]) {
-          const error = await settled(() => addon[name]!(first, value, value, value, value, value, value, value));
+      for (const [i, first] of objects.entries()) {
+        // Another part of the values for each object: an emulated machine needs a second for two thousand errors.
+        for (const value of [...nonsense, ...objects].filter((_value, k) => k % objects.length === i)) {
+          const error = await settled(() =>
+            addon[name]!(first, value, value, value, value, value, value, value),
+          );
           expect(error, name).toBeInstanceOf(Error);
         }
       }

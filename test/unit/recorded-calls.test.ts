@@ -322,19 +322,27 @@ describe('XRC', () => {
       });
       srq.postTagOp({ opcode: 'del', handle, signaled: false });
       srq.postTagOp({ opcode: 'sync', unexpectedCount: 9 });
+      let room = '';
+      try {
+        pd.createSrq({ type: 'tm', cq, maxWr: 250, maxNumTags: 8 });
+      } catch (error) {
+        room = (error as { code: string }).code;
+      }
+      const kept = cq.cqe - cq.room;
       let busy = '';
       try {
         mr.close();
       } catch (error) {
         busy = (error as { code: string }).code;
       }
-      return { handle, busy, lkey: mr.lkey };
+      return { handle, busy, room, kept, lkey: mr.lkey };
     });
     // TYPE | PD | CQ | TM
     expect(named(calls, 'create_srq_ex')).toMatchObject([
       { comp_mask: 0x1b, srq_type: 2, max_num_tags: 8, max_ops: 4, max_wr: 16 },
+      { comp_mask: 0x1b, srq_type: 2, max_num_tags: 8, max_ops: 0, max_wr: 250 },
     ]);
-    expect(result).toMatchObject({ handle: 77, busy: 'ERR_RDMA_BUSY' });
+    expect(result).toMatchObject({ handle: 77, busy: 'ERR_RDMA_BUSY', room: 'ERR_RDMA_LIMIT', kept: 28 });
     expect(named(calls, 'post_srq_ops').map(({ call: _call, srq: _srq, ...rest }) => rest)).toEqual([
       {
         opcode: 0,
