@@ -16,8 +16,7 @@ std::shared_ptr<AddressHandle> AddressHandle::Create(std::shared_ptr<Registry> r
   errno = 0;
   ibv_ah* verbs = ibv_create_ah(domain->verbs(), &attributes);
   if ((*error = ErrorOfPointer(verbs))) return nullptr;
-  return std::shared_ptr<AddressHandle>(
-      new AddressHandle(std::move(registry), domain, verbs, attributes));
+  return std::shared_ptr<AddressHandle>(new AddressHandle(std::move(registry), domain, verbs, attributes));
 }
 
 int AddressHandle::Destroy() { return ErrorOfResult(ibv_destroy_ah(verbs_)); }

@@ -66,9 +66,9 @@ std::shared_ptr<CompletionQueue> CompletionQueue::Create(AddonData& addon, std::
                           static_cast<int>(vector));
   }
   if ((*error = ErrorOfPointer(verbs))) return nullptr;
-  std::shared_ptr<CompletionQueue> queue(
-      new CompletionQueue(addon, std::move(context), std::move(channel), verbs, serial, std::move(records),
-                          extension ? extension->parent_domain : nullptr));
+  std::shared_ptr<CompletionQueue> queue(new CompletionQueue(addon, std::move(context), std::move(channel),
+                                                             verbs, serial, std::move(records),
+                                                             extension ? extension->parent_domain : nullptr));
   queue->extended_ = extended;
   if (extension) queue->wc_flags_ = extension->wc_flags;
   return queue;

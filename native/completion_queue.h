@@ -29,8 +29,8 @@ class CompletionQueue final : public Resource {
 
   // What ibv_create_cq_ex is asked for besides what ibv_create_cq is.
   struct Extension {
-    uint64_t wc_flags;  // IBV_WC_EX_WITH_*
-    uint32_t flags;     // IBV_CREATE_CQ_ATTR_*
+    uint64_t wc_flags;                                // IBV_WC_EX_WITH_*
+    uint32_t flags;                                   // IBV_CREATE_CQ_ATTR_*
     std::shared_ptr<ProtectionDomain> parent_domain;  // or none
   };
 

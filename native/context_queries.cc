@@ -74,9 +74,9 @@ Napi::Value QueryPkey(const Napi::CallbackInfo& info) {
 Napi::Value PkeyIndex(const Napi::CallbackInfo& info) {
   TablePlace place;
   if (!place.Read(info)) return {};
-  return Napi::Number::New(
-      info.Env(), ibv_get_pkey_index(place.context->verbs(), static_cast<uint8_t>(place.port),
-                                     htons(static_cast<uint16_t>(place.index))));
+  return Napi::Number::New(info.Env(),
+                           ibv_get_pkey_index(place.context->verbs(), static_cast<uint8_t>(place.port),
+                                              htons(static_cast<uint16_t>(place.index))));
 }
 
 Napi::Value QueryRtValues(const Napi::CallbackInfo& info) {

@@ -51,8 +51,8 @@ class XrcDomainWrap final : public Wrap<XrcDomainWrap, XrcDomain> {
   using Wrap::Wrap;
 };
 
-// allocTd(context), openXrcd(context, fd, flags), allocParentDomain(pd, td), importPd(context, handle); `fd` may be
-// undefined.
+// allocTd(context), openXrcd(context, fd, flags), allocParentDomain(pd, td), importPd(context, handle); `fd`
+// may be undefined.
 void DefineDomains(Napi::Env env, Napi::Object exports);
 
 }  // namespace node_rdma

@@ -30,9 +30,9 @@ ibv_cq_ex* CompletionQueue::CreateExtended(ibv_context* context, ibv_comp_channe
   return ibv_create_cq_ex(context, &attributes);
 }
 
-// One completion between start and end: the provider of rdma-core 44 loses completions where ibv_next_poll finds no more,
-// and unlocks twice where ibv_end_poll follows a start that failed. Only what the queue was created for may be read: the
-// rest are null pointers.
+// One completion between start and end: the provider of rdma-core 44 loses completions where ibv_next_poll
+// finds no more, and unlocks twice where ibv_end_poll follows a start that failed. Only what the queue was
+// created for may be read: the rest are null pointers.
 int CompletionQueue::ReadExtended(ibv_wc* completion, Fields* fields) {
   ibv_poll_cq_attr attributes = {};
   const int error = ErrorOfResult(ibv_start_poll(extended_, &attributes));

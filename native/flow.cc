@@ -54,8 +54,8 @@ struct SpecHeader {
   uint16_t size;
 };
 
-// A provider believes the sizes and the pointers that it finds in the specs: each must be of its kind's size, and those
-// with a pointer, at `pointers`, are all that have one.
+// A provider believes the sizes and the pointers that it finds in the specs: each must be of its kind's size,
+// and those with a pointer, at `pointers`, are all that have one.
 bool SpecsFit(const std::vector<std::byte>& bytes, size_t first, uint32_t count,
               const std::vector<size_t>& pointers) {
   size_t at = first, pointer = 0;
@@ -254,7 +254,8 @@ Napi::Value FlowActionWrap::Modify(const Napi::CallbackInfo& info) {
 }
 
 void CountersWrap::Define(Napi::Env env, Napi::Object exports) {
-  Wrap::Define(env, {InstanceMethod("attach", &CountersWrap::Attach), InstanceMethod("read", &CountersWrap::Read)});
+  Wrap::Define(
+      env, {InstanceMethod("attach", &CountersWrap::Attach), InstanceMethod("read", &CountersWrap::Read)});
   exports.Set("createCounters", Napi::Function::New<CreateCounters>(env, "createCounters"));
 }
 

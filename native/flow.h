@@ -27,8 +27,9 @@ class FlowWrap final : public Wrap<FlowWrap, Flow> {
   static constexpr const char* kDestroy = "ibv_destroy_flow";
   static constexpr napi_type_tag kTag = {0x897ea8c198c56337, 0x124e191051b0fb7e};
 
-  // createFlow(qp, words, specs, ...[place, action or counters]): `words` are type, priority, number of specs, port and
-  // flags, `specs` the bytes of their structs, in which the pointer at `place` is that of the object.
+  // createFlow(qp, words, specs, ...[place, action or counters]): `words` are type, priority, number of
+  // specs, port and flags, `specs` the bytes of their structs, in which the pointer at `place` is that of the
+  // object.
   static void Define(Napi::Env env, Napi::Object exports);
   using Wrap::Wrap;
 };

@@ -74,9 +74,8 @@ Napi::Value RegDmabufMr(const Napi::CallbackInfo& info) {
       [registry = AddonData::Of(info.Env()).registry, domain, request, fd,
        offset](int* error) -> std::shared_ptr<MemoryRegion> {
         errno = 0;
-        ibv_mr* verbs =
-            ibv_reg_dmabuf_mr(domain->verbs(), offset, request.length, request.iova, static_cast<int>(fd),
-                              static_cast<int>(request.access));
+        ibv_mr* verbs = ibv_reg_dmabuf_mr(domain->verbs(), offset, request.length, request.iova,
+                                          static_cast<int>(fd), static_cast<int>(request.access));
         if ((*error = ErrorOfPointer(verbs))) return nullptr;
         return std::make_shared<MemoryRegion>(registry, domain, request, verbs);
       },

@@ -72,10 +72,9 @@ void MemoryRegion::ForgetMemory() {
 int MemoryRegion::Reregister(int flags, const std::shared_ptr<ProtectionDomain>& domain,
                              const Request& request, bool* usable) {
   errno = 0;
-  return ErrorOfRereg(
-      ibv_rereg_mr(verbs_, flags, domain->verbs(), request.data, request.length,
-                   flags & IBV_REREG_MR_CHANGE_ACCESS ? static_cast<int>(request.access) : 0),
-      usable);
+  return ErrorOfRereg(ibv_rereg_mr(verbs_, flags, domain->verbs(), request.data, request.length,
+                                   flags & IBV_REREG_MR_CHANGE_ACCESS ? static_cast<int>(request.access) : 0),
+                      usable);
 }
 
 void MemoryRegion::NoteReregistered(int flags, const std::shared_ptr<ProtectionDomain>& domain,

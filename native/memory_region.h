@@ -25,7 +25,7 @@ class MemoryRegion final : public Resource {
     uint32_t access = 0;
     bool has_iova = false;
     uint64_t iova = 0;
-    std::shared_ptr<Memory> memory;  // set when the library owns it
+    std::shared_ptr<Memory> memory;              // set when the library owns it
     std::shared_ptr<Resource> parent = nullptr;  // what it hangs on besides its domain, or nothing
     bool imported = false;                       // another process's to make
   };
@@ -59,8 +59,8 @@ class MemoryRegion final : public Resource {
   MrSlot slot() const { return slot_; }
   const std::shared_ptr<Memory>& memory() const { return request_.memory; }
 
-  // ibv_rereg_mr: on any thread, while the region takes no new work. `flags`: IBV_REREG_MR_CHANGE_*. Returns 0 or a
-  // positive errno; `usable`: whether the region may be used on.
+  // ibv_rereg_mr: on any thread, while the region takes no new work. `flags`: IBV_REREG_MR_CHANGE_*. Returns
+  // 0 or a positive errno; `usable`: whether the region may be used on.
   int Reregister(int flags, const std::shared_ptr<ProtectionDomain>& domain, const Request& request,
                  bool* usable);
   // It was done: the region is what was asked for. On the JavaScript thread.

@@ -11,7 +11,8 @@ void MemoryWindow::NoteBound(const std::shared_ptr<QueuePair>& queue_pair, uint3
   bound_on_ = queue_pair;
   auto self = std::static_pointer_cast<MemoryWindow>(shared_from_this());
   addon_.bound_windows[{verbs()->context, rkey}] = self;
-  // A window that is invalidated stays with its queue pair until it is bound elsewhere: the request may be under way.
+  // A window that is invalidated stays with its queue pair until it is bound elsewhere: the request may be
+  // under way.
   if (auto before = last_bound_on_.lock()) before->DoNotDestroyBefore(self);
   last_bound_on_ = queue_pair;
   queue_pair->DestroyBefore(self);
@@ -50,7 +51,8 @@ Napi::Value AllocMw(const Napi::CallbackInfo& info) {
   return MemoryWindowWrap::New(env, std::make_shared<MemoryWindow>(addon, domain, verbs));
 }
 
-// A request about a window on the send queue of a queue pair: what bindMw() and invalidateMw() have in common.
+// A request about a window on the send queue of a queue pair: what bindMw() and invalidateMw() have in
+// common.
 struct WindowRequest {
   std::shared_ptr<MemoryWindow> window;
   std::shared_ptr<QueuePair> queue_pair;
@@ -81,8 +83,8 @@ struct WindowRequest {
     return true;
   }
 
-  // Posts it by `post`, which gets its wr_id and returns 0 or a positive errno, and keeps `region` for as long as
-  // it is under way.
+  // Posts it by `post`, which gets its wr_id and returns 0 or a positive errno, and keeps `region` for as
+  // long as it is under way.
   template <class Post>
   int Run(const std::shared_ptr<MemoryRegion>& region, Post post) {
     WorkQueue& requests = *queue_pair->sends().requests();
@@ -96,8 +98,7 @@ struct WindowRequest {
   // By ibv_wr_*, where the queue pair was created for that.
   int Send(const std::shared_ptr<MemoryRegion>& region, ibv_send_wr* request) {
     const bool binds = request->opcode == IBV_WR_BIND_MW;
-    ibv_qp_ex* extended =
-        queue_pair->ForOperation(binds ? IBV_QP_EX_WITH_BIND_MW : IBV_QP_EX_WITH_LOCAL_INV);
+    ibv_qp_ex* extended = queue_pair->ForOperation(binds ? IBV_QP_EX_WITH_BIND_MW : IBV_QP_EX_WITH_LOCAL_INV);
     return Run(region, [&](uint64_t wr_id) {
       if (extended) {
         ibv_wr_start(extended);

@@ -25,8 +25,8 @@ class MemoryWindow final : public PlainResource<ibv_mw> {
   const std::shared_ptr<ProtectionDomain>& domain() const { return domain_; }
   bool type_2() const { return verbs()->type == IBV_MW_TYPE_2; }
 
-  // Where a window of type 2 is bound, or is about to be; null where it is free. On the JavaScript thread, as is
-  // what follows.
+  // Where a window of type 2 is bound, or is about to be; null where it is free. On the JavaScript thread, as
+  // is what follows.
   std::shared_ptr<QueuePair> bound_on() const { return bound_on_.lock(); }
   void NoteBound(const std::shared_ptr<QueuePair>& queue_pair, uint32_t rkey);
   void NoteFree();

@@ -17,8 +17,8 @@ class ProtectionDomain final : public Resource {
  public:
   static std::shared_ptr<ProtectionDomain> Alloc(std::shared_ptr<Registry> registry,
                                                  std::shared_ptr<Context> context, int* error);
-  // One that exists. `parents` are the context and what else it hangs on. Where it is a parent domain, `root` is
-  // the domain that its memory regions may as well belong to; `imported` was another process's to make.
+  // One that exists. `parents` are the context and what else it hangs on. Where it is a parent domain, `root`
+  // is the domain that its memory regions may as well belong to; `imported` was another process's to make.
   ProtectionDomain(std::shared_ptr<Registry> registry, std::vector<std::shared_ptr<Resource>> parents,
                    ibv_pd* verbs, ibv_pd* root, bool imported)
       : Resource(std::move(registry), std::move(parents)), verbs_(verbs), root_(root), imported_(imported) {}

@@ -11,8 +11,8 @@
 #include "address_handle.h"
 #include "cm_id.h"
 #include "domains.h"
-#include "queue_pair_extended.h"
 #include "queue_pair_attributes.h"
+#include "queue_pair_extended.h"
 #include "util/arguments.h"
 #include "util/promise_worker.h"
 #include "util/verbs_error.h"
@@ -502,9 +502,8 @@ Napi::Value CreateQueuePair(const Napi::CallbackInfo& info, std::shared_ptr<Prot
   init.sq_sig_all = signal_all;
   init.cap = {cap[0], cap[1], cap[2], cap[3], cap[4]};
   int error = 0;
-  auto queue_pair =
-      QueuePair::Create(addon, std::move(parts), &init, extension ? &*extension : nullptr,
-                        std::clamp(descriptors, 1u, 1u << 20), &error);
+  auto queue_pair = QueuePair::Create(addon, std::move(parts), &init, extension ? &*extension : nullptr,
+                                      std::clamp(descriptors, 1u, 1u << 20), &error);
   if (error == EOVERFLOW) {
     addon.ThrowCode(
         env, "ERR_RDMA_LIMIT",

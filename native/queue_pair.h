@@ -39,10 +39,10 @@ class QueuePair final : public Resource {
 
   // What ibv_create_qp_ex is asked for besides what ibv_create_qp is.
   struct Extension {
-    uint32_t create_flags = 0;    // IBV_QP_CREATE_*
-    uint32_t source_qpn = 0;      // with IBV_QP_CREATE_SOURCE_QPN
-    uint16_t max_tso_header = 0;  // bytes
-    uint64_t send_operations = 0;  // IBV_QP_EX_WITH_*
+    uint32_t create_flags = 0;            // IBV_QP_CREATE_*
+    uint32_t source_qpn = 0;              // with IBV_QP_CREATE_SOURCE_QPN
+    uint16_t max_tso_header = 0;          // bytes
+    uint64_t send_operations = 0;         // IBV_QP_EX_WITH_*
     std::optional<uint32_t> open_number;  // it exists already: ibv_open_qp
   };
 
@@ -76,8 +76,8 @@ class QueuePair final : public Resource {
   void OnClosed() override;
   bool drives_dma() const override { return true; }
 
-  // The device must not lose the queue pair while `resource` is bound on it, so that goes first. On the JavaScript
-  // thread.
+  // The device must not lose the queue pair while `resource` is bound on it, so that goes first. On the
+  // JavaScript thread.
   void DestroyBefore(std::weak_ptr<Resource> resource);
   void DoNotDestroyBefore(const std::shared_ptr<Resource>& resource);
 
@@ -162,8 +162,9 @@ class QueuePairWrap final : public Wrap<QueuePairWrap, QueuePair> {
 };
 
 // pd.createQp(type, sendCq, recvCq, srq, [maxSendWr, maxRecvWr, maxSendSge, maxRecvSge, maxInlineData],
-// sqSigAll, descriptors, extension, xrcd), the latter two undefined for a plain one; see ReadExtension(). The arguments begin at `first`; the connection manager makes the queue pair where
-// it is to be that of one of its identifiers.
+// sqSigAll, descriptors, extension, xrcd), the latter two undefined for a plain one; see ReadExtension(). The
+// arguments begin at `first`; the connection manager makes the queue pair where it is to be that of one of
+// its identifiers.
 Napi::Value CreateQueuePair(const Napi::CallbackInfo& info, std::shared_ptr<ProtectionDomain> domain,
                             size_t first = 0, std::shared_ptr<CmId> cm_id = nullptr);
 

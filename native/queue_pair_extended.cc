@@ -49,8 +49,8 @@ uint64_t OperationOf(uint8_t opcode) {
   }
 }
 
-// ibv_wr_flush is the member behind the last that the oldest headers have. A provider that has accepted the operation is
-// of a library that has it.
+// ibv_wr_flush is the member behind the last that the oldest headers have. A provider that has accepted the
+// operation is of a library that has it.
 struct QueuePairWithFlush {
   ibv_qp_ex base;
   void (*wr_flush)(ibv_qp_ex* queue_pair, uint32_t rkey, uint64_t remote_address, size_t length, uint8_t type,
@@ -241,9 +241,11 @@ PostResult QueuePair::PostExtended(uint32_t first, uint32_t count) {
     } else {
       TranslateSend(d, place, i, &request, &elements[i * most], &result.problem);
     }
-    if (result.problem.empty() && parts_.send_cq->context()->soft_roce() && !(request.send_flags & IBV_SEND_INLINE) && !SameLengths(request)) {
+    if (result.problem.empty() && parts_.send_cq->context()->soft_roce() &&
+        !(request.send_flags & IBV_SEND_INLINE) && !SameLengths(request)) {
       result.problem =
-          "the provider of rxe sends wrong bytes for elements of different lengths by ibv_wr_*: use postSend()";
+          "the provider of rxe sends wrong bytes for elements of different lengths by ibv_wr_*: use "
+          "postSend()";
     }
     if (!result.problem.empty()) {
       return PostResult::Refused(kBadDescriptor,
@@ -262,8 +264,8 @@ PostResult QueuePair::PostExtended(uint32_t first, uint32_t count) {
 namespace {
 
 // One request with a header that the device repeats in front of each segment of at most `mss` bytes.
-// sendTso(qp, header, mss, address handle, remote queue pair, its Q_Key, wrId, flags, count, ...[mr, offset, length]);
-// the handle is undefined but for datagrams.
+// sendTso(qp, header, mss, address handle, remote queue pair, its Q_Key, wrId, flags, count, ...[mr, offset,
+// length]); the handle is undefined but for datagrams.
 Napi::Value SendTso(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   AddonData& addon = AddonData::Of(env);
@@ -287,13 +289,15 @@ Napi::Value SendTso(const Napi::CallbackInfo& info) {
   SharedQueue& sends = queue_pair->sends();
   if (!extended || queue_pair->state() != IBV_QPS_RTS ||
       (queue_pair->type() == IBV_QPT_UD) != (handle != nullptr)) {
-    addon.ThrowCode(env, kBadState,
-                    "segments are sent by a queue pair that was created with the sendOp 'tso', in RTS; by one for "
-                    "datagrams to an address handle");
+    addon.ThrowCode(
+        env, kBadState,
+        "segments are sent by a queue pair that was created with the sendOp 'tso', in RTS; by one for "
+        "datagrams to an address handle");
     return {};
   }
   if (handle && handle->domain() != queue_pair->domain()->root()) {
-    addon.ThrowCode(env, "ERR_RDMA_FOREIGN_OBJECT", "the address handle belongs to another protection domain");
+    addon.ThrowCode(env, "ERR_RDMA_FOREIGN_OBJECT",
+                    "the address handle belongs to another protection domain");
     return {};
   }
   if (count > sends.shape().max_sge || header_length > UINT16_MAX || mss == 0 || mss > UINT16_MAX) {

@@ -99,9 +99,10 @@ Napi::Value QueryQpDataInOrder(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   uint32_t opcode, flags;
   auto queue_pair = QueuePairWrap::From(info, 0, "qp");
-  if (!queue_pair || !arguments.Uint32(1, "opcode", &opcode) || !arguments.Uint32(2, "flags", &flags)) return {};
-  return Napi::Number::New(info.Env(), ibv_query_qp_data_in_order(
-                                           queue_pair->verbs(), static_cast<ibv_wr_opcode>(opcode), flags));
+  if (!queue_pair || !arguments.Uint32(1, "opcode", &opcode) || !arguments.Uint32(2, "flags", &flags))
+    return {};
+  return Napi::Number::New(
+      info.Env(), ibv_query_qp_data_in_order(queue_pair->verbs(), static_cast<ibv_wr_opcode>(opcode), flags));
 }
 
 }  // namespace

@@ -29,9 +29,9 @@ std::shared_ptr<ReceiveWorkQueue> ReceiveWorkQueue::Create(
   queue->memory_ = Memory::Allocate(size, 0, error);
   if (!queue->memory_) return nullptr;
   queue->queue_.emplace(addon, domain->root(), queue->memory_, layout, shape);
-  auto& requests = queue->queue_->requests().emplace(addon, WorkQueue::Kind::kReceive, nullptr,
-                                                     completions.get(), shape.max_wr, shape.max_sge,
-                                                     queue->queue_->counters());
+  auto& requests =
+      queue->queue_->requests().emplace(addon, WorkQueue::Kind::kReceive, nullptr, completions.get(),
+                                        shape.max_wr, shape.max_sge, queue->queue_->counters());
   if (requests.has_slot()) return queue;
   *error = ENOSPC;
   queue->Close();
@@ -71,8 +71,9 @@ Napi::Value CreateWq(const Napi::CallbackInfo& info) {
   }
   if (init.create_flags) init.comp_mask = IBV_WQ_INIT_ATTR_FLAGS;
   if (completions->verbs()->context != domain->verbs()->context) {
-    AddonData::Of(env).ThrowCode(env, "ERR_RDMA_FOREIGN_OBJECT",
-                                 "the completion queue belongs to another context than the protection domain");
+    AddonData::Of(env).ThrowCode(
+        env, "ERR_RDMA_FOREIGN_OBJECT",
+        "the completion queue belongs to another context than the protection domain");
     return {};
   }
   int error = 0;
@@ -168,8 +169,8 @@ Napi::Object ReceiveWorkQueueWrap::New(Napi::Env env, const std::shared_ptr<Rece
   object.Set("handle", queue->verbs()->handle);
   object.Set("memory", memory);
   object.Set("receiveQueue", queue->queue().ToObject(env));
-  object.Set("postReceive", BindHot(env, "postReceive", queue,
-                                    PostHot<ReceiveWorkQueue, &ReceiveWorkQueue::PostReceive>));
+  object.Set("postReceive",
+             BindHot(env, "postReceive", queue, PostHot<ReceiveWorkQueue, &ReceiveWorkQueue::PostReceive>));
   return object;
 }
 

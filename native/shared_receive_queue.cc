@@ -192,7 +192,8 @@ Napi::Value CreateSharedReceiveQueue(const Napi::CallbackInfo& info,
   if (!info[4].IsUndefined()) {
     syscall = "ibv_create_srq_ex";
     uint32_t type;
-    if (!arguments.Uint32(4, "type", &type) || !arguments.Uint32(7, "maxNumTags", &init.tm_cap.max_num_tags) ||
+    if (!arguments.Uint32(4, "type", &type) ||
+        !arguments.Uint32(7, "maxNumTags", &init.tm_cap.max_num_tags) ||
         !arguments.Uint32(8, "maxOps", &init.tm_cap.max_ops)) {
       return {};
     }
@@ -212,8 +213,9 @@ Napi::Value CreateSharedReceiveQueue(const Napi::CallbackInfo& info,
     }
     const ibv_context* context = domain->verbs()->context;
     if (init.cq->context != context || (init.xrcd && init.xrcd->context != context)) {
-      addon.ThrowCode(env, "ERR_RDMA_FOREIGN_OBJECT",
-                      "the completion queue or XRC domain belongs to another context than the protection domain");
+      addon.ThrowCode(
+          env, "ERR_RDMA_FOREIGN_OBJECT",
+          "the completion queue or XRC domain belongs to another context than the protection domain");
       return {};
     }
   }
@@ -227,9 +229,10 @@ Napi::Value CreateSharedReceiveQueue(const Napi::CallbackInfo& info,
   if (completions && !queue->CompleteIn(completions)) {
     queue->Close();
     queue->OnClosed();
-    addon.ThrowCode(env, "ERR_RDMA_LIMIT",
-                    "the completion queue has no room for all receives of the shared receive queue: create it with a "
-                    "larger cqe");
+    addon.ThrowCode(
+        env, "ERR_RDMA_LIMIT",
+        "the completion queue has no room for all receives of the shared receive queue: create it with a "
+        "larger cqe");
     return {};
   }
   return SharedReceiveQueueWrap::New(env, queue);

@@ -24,8 +24,8 @@ class SharedReceiveQueue final : public Resource {
  public:
   static constexpr const char* kKindName = "SharedReceiveQueue";
 
-  // By ibv_create_srq_ex, which is ibv_create_srq where no more is asked for than that has. `parents`: what it hangs
-  // on.
+  // By ibv_create_srq_ex, which is ibv_create_srq where no more is asked for than that has. `parents`: what
+  // it hangs on.
   static std::shared_ptr<SharedReceiveQueue> Create(AddonData& addon,
                                                     std::vector<std::shared_ptr<Resource>> parents,
                                                     const std::shared_ptr<ProtectionDomain>& domain,
@@ -52,8 +52,8 @@ class SharedReceiveQueue final : public Resource {
   const std::shared_ptr<Memory>& memory() const { return memory_; }
   const SharedQueue& queue() const { return *queue_; }
 
-  // The queue of the types that complete in one of their own: room is kept there for all receives. False when it has
-  // none.
+  // The queue of the types that complete in one of their own: room is kept there for all receives. False when
+  // it has none.
   bool CompleteIn(const std::shared_ptr<CompletionQueue>& completions);
 
   // One that is told what to do with a message by its tag: ibv_post_srq_ops.
@@ -115,7 +115,8 @@ class SharedReceiveQueueWrap final : public Wrap<SharedReceiveQueueWrap, SharedR
   Napi::Value Query(const Napi::CallbackInfo& info);
 };
 
-// pd.createSrq(maxWr, maxSge, srqLimit, descriptors, type, xrcd, cq, maxNumTags, maxOps); the last five may be absent.
+// pd.createSrq(maxWr, maxSge, srqLimit, descriptors, type, xrcd, cq, maxNumTags, maxOps); the last five may
+// be absent.
 Napi::Value CreateSharedReceiveQueue(const Napi::CallbackInfo& info,
                                      const std::shared_ptr<ProtectionDomain>& domain);
 

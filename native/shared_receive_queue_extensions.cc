@@ -7,9 +7,9 @@
 
 namespace node_rdma {
 
-// The operation and, where it adds a tag, the receive each have a place among the queue's requests. A receive whose tag is
-// taken away again keeps its place, and its memory, until the queue is closed: nothing tells when the device is done with
-// it.
+// The operation and, where it adds a tag, the receive each have a place among the queue's requests. A receive
+// whose tag is taken away again keeps its place, and its memory, until the queue is closed: nothing tells
+// when the device is done with it.
 int SharedReceiveQueue::PostTagOperation(TagOperation& operation) {
   WorkQueue& requests = *queue_->requests();
   const bool adds = operation.verbs.opcode == IBV_WR_TAG_ADD;

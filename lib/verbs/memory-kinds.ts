@@ -188,7 +188,7 @@ export async function adviseMr(
 /** @internal */
 export function adviseMrSync(pd: ProtectionDomain, sge: Sge | readonly Sge[], options: AdviseOptions): void {
   const request = adviceArguments(pd, sge, options, true);
-  explaining(subjectOf(pd), none, () => native().adviseMr(...request));
+  void explaining(subjectOf(pd), none, () => native().adviseMr(...request));
 }
 
 /** @internal Elements as the addon takes them: region, offset and length of each. */

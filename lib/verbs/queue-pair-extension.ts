@@ -41,18 +41,19 @@ export function extensionOf(
   options: QueuePairExtensionOptions,
   type: QpType,
 ): [words: Uint32Array | undefined, xrcd: NativeResource | undefined] {
-  const { sendOps, createFlags = 0, sourceQpn, maxTsoHeader = 0, xrcd, openQpNum } = options;
+  const { createFlags = 0, sourceQpn, maxTsoHeader = 0, xrcd, openQpNum } = options;
   if (xrcd !== undefined && !(xrcd instanceof XrcDomain)) throw invalidArgType('xrcd', 'an XrcDomain', xrcd);
   if ((type === 'xrcRecv') !== (xrcd !== undefined)) {
     throw outOfRange('xrcd', 'given for the type xrcRecv, and only for that', xrcd?.label);
   }
   if (openQpNum !== undefined && xrcd === undefined)
     throw outOfRange('openQpNum', 'given with an xrcd', openQpNum);
-  if (sendOps !== undefined && !Array.isArray(sendOps)) throw invalidArgType('sendOps', 'an array', sendOps);
+  const sendOps: readonly SendOp[] = options.sendOps ?? [];
+  if (!Array.isArray(sendOps)) throw invalidArgType('sendOps', 'an array', sendOps);
   integer('createFlags', createFlags, 0, 2 ** 32 - 1);
   if ((createFlags & ~KNOWN_FLAGS) !== 0)
     throw outOfRange('createFlags', 'flags of QpCreateFlags, or-ed', createFlags);
-  const operations = (sendOps ?? []).reduce(
+  const operations = (sendOps as readonly SendOp[]).reduce(
     (all, op) => all | (1n << BigInt(wordNumber('sendOps', SendOpBit, op))),
     0n,
   );

@@ -154,8 +154,9 @@ export class IndirectionTable extends Resource {
   readonly native: NativeResource;
 
   /** @internal */
-  constructor(context: Context, queues: readonly ReceiveWorkQueue[]) {
-    if (!Array.isArray(queues)) throw invalidArgType('queues', 'an array', queues);
+  constructor(context: Context, given: readonly ReceiveWorkQueue[]) {
+    if (!Array.isArray(given)) throw invalidArgType('queues', 'an array', given);
+    const queues = given as readonly ReceiveWorkQueue[];
     const logSize = Math.log2(queues.length);
     if (!Number.isInteger(logSize) || logSize > 16)
       throw outOfRange('queues.length', 'a power of two, at most 65536', queues.length);

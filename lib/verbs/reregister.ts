@@ -56,6 +56,6 @@ export async function rereg(mr: MemoryRegion, options: ReregisterOptions): Promi
 
 export function reregSync(mr: MemoryRegion, options: ReregisterOptions): void {
   const { access, pd, advice, run } = plan(mr, options);
-  explaining({ device: pd.context.device.name }, advice, () => run(true));
+  void explaining({ device: pd.context.device.name }, advice, () => run(true));
   mr.reregistered(pd, access);
 }

@@ -12,8 +12,8 @@
 
 namespace node_rdma {
 
-// A verbs object of which nothing is wanted but that it lives no longer than its parents. The final class has Destroy(),
-// and a destructor that closes it.
+// A verbs object of which nothing is wanted but that it lives no longer than its parents. The final class has
+// Destroy(), and a destructor that closes it.
 template <class Verbs>
 class PlainResource : public Resource {
  public:
@@ -27,8 +27,8 @@ class PlainResource : public Resource {
   Verbs* verbs_;
 };
 
-// The JavaScript side of what `syscall` has just made; empty, with the failure pending, where it made nothing.
-// `Wrapped` is the class in JavaScript.
+// The JavaScript side of what `syscall` has just made; empty, with the failure pending, where it made
+// nothing. `Wrapped` is the class in JavaScript.
 template <class Wrapped, class Native, class Verbs>
 Napi::Object NewPlain(Napi::Env env, const char* syscall, std::vector<std::shared_ptr<Resource>> parents,
                       Verbs* verbs) {

@@ -6,7 +6,7 @@ import {
   type ExtendedCompletionQueue,
   type ExtendedWorkCompletion,
 } from '../../lib/index.js';
-import { ALL_REMOTE, connect, device, deviceA, deviceB, end, pattern, type End } from '../support/device.js';
+import { ALL_REMOTE, connect, device, deviceA, deviceB, end, pattern } from '../support/device.js';
 
 /** An end whose completions come to an extended queue. */
 function extended(name: string | undefined, wcFlags?: number, type: 'rc' | 'ud' = 'rc') {
@@ -34,7 +34,7 @@ describe('an extended completion queue', () => {
     const b = extended(deviceB);
     expect(a.cq.wcFlags).toBe(WcFlags.STANDARD);
     expect(a.cq.label).toMatch(/^extended completion queue/);
-    await connect(a as End, b as End);
+    await connect(a, b);
     const count = 20;
     for (let i = 0; i < count; ++i)
       b.qp.postRecv({ wrId: 100 + i, sge: { mr: b.mr, offset: 64 * i, length: 64 } });
@@ -91,7 +91,7 @@ describe('an extended completion queue', () => {
 
   it('tells which key a peer has invalidated', async () => {
     const [a, b] = [extended(deviceA), extended(deviceB)];
-    await connect(a as End, b as End);
+    await connect(a, b);
     const mr = b.pd.regMrSync(64, { access: ALL_REMOTE | Access.MW_BIND });
     const mw = b.pd.allocMw(2);
     b.qp.bindMw(mw, { mr });
@@ -107,7 +107,7 @@ describe('an extended completion queue', () => {
 
   it('serves the ways of a plain one as well: poll, iteration', async () => {
     const [a, b] = [extended(deviceA), extended(deviceB)];
-    await connect(a as End, b as End);
+    await connect(a, b);
     a.qp.postSend({ wrId: 1, opcode: 'rdmaWrite', sge: { mr: a.mr, length: 8 }, remote: b.mr.remote() });
     for await (const batch of a.cq) {
       expect(batch).toMatchObject([{ wrId: 1n, status: 'success' }]);
@@ -120,7 +120,7 @@ describe('an extended completion queue', () => {
 
   it('tells what failed, and that what follows was flushed', async () => {
     const [a, b] = [extended(deviceA), extended(deviceB)];
-    await connect(a as End, b as End);
+    await connect(a, b);
     for (let i = 0; i < 3; ++i) {
       a.qp.postSend({
         wrId: i,
@@ -138,7 +138,7 @@ describe('an extended completion queue', () => {
 
   it('drops what a closed queue pair has left, and tells the rest rightly', async () => {
     const [a, b] = [extended(deviceA), extended(deviceB)];
-    await connect(a as End, b as End);
+    await connect(a, b);
     const doomed = b.pd.createQp({ type: 'rc', cq: b.cq });
     await doomed.init();
     doomed.postRecv({ wrId: 666, sge: { mr: b.mr, length: 8 } });
@@ -154,7 +154,7 @@ describe('an extended completion queue', () => {
   it('tells only what it was asked for', async () => {
     const [a, b] = [extended(deviceA, 0), extended(deviceB, WcFlags.BYTE_LEN)];
     expect(a.cq.wcFlags).toBe(WcFlags.QP_NUM);
-    await connect(a as End, b as End);
+    await connect(a, b);
     b.qp.postRecv({ sge: { mr: b.mr, length: 64 } });
     a.qp.postSend({ opcode: 'sendWithImm', immData: 5, sge: { mr: a.mr, length: 64 } });
     await some(a.cq, 1);
@@ -163,7 +163,7 @@ describe('an extended completion queue', () => {
     expect(completion!.immData).toBeUndefined();
   });
 
-  it('is made for one thread, or within a completion channel of its own', async () => {
+  it('is made for one thread, or within a completion channel of its own', () => {
     const context = device();
     const channel = context.createCompletionChannel();
     const cq = context.createCqEx({ singleThreaded: true, channel });
@@ -210,7 +210,7 @@ describe('an extended completion queue', () => {
 
 it('a plain end and an extended one understand each other', async () => {
   const [a, b] = [end(deviceA), extended(deviceB)];
-  await connect(a, b as End);
+  await connect(a, b);
   b.qp.postRecv({ sge: { mr: b.mr, length: 8 } });
   a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: 8 } });
   expect(await some(b.cq, 1)).toMatchObject([{ byteLen: 8 }]);

@@ -55,7 +55,7 @@ describe('functions of the addon', () => {
         const error = await settled(() =>
           addon[name]!(value, value, value, value, value, value, value, value),
         );
-        expect(error, `${name}(${String(typeof value)})`).toBeInstanceOf(Error);
+        expect(error, `${name}(${typeof value})`).toBeInstanceOf(Error);
       }
       expect(await settled(() => addon[name]!()), name).toBeInstanceOf(Error);
     }

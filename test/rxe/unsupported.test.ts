@@ -29,13 +29,13 @@ describe('memory', () => {
   it('is not registered anew, and works on as it was', async () => {
     const { a, b } = await connectedPair();
     const other = b.pd.context.allocPd();
-    const before = { ...b.mr.remote() };
+    const before = b.mr.remote().toJSON();
     for (const change of [{ access: Access.LOCAL_WRITE }, { pd: other }, { source: 8192 }]) {
       await expect(b.mr.rereg(change)).rejects.toEqual(unsupported('ibv_rereg_mr'));
       refuses('ibv_rereg_mr', () => b.mr.reregSync(change));
     }
     expect(b.mr.pd).toBe(b.pd);
-    expect({ ...b.mr.remote() }).toEqual(before);
+    expect(b.mr.remote().toJSON()).toEqual(before);
     a.mr.buffer.write('still there');
     a.qp.postSend({ opcode: 'rdmaWrite', sge: { mr: a.mr, length: 11 }, remote: b.mr.remote() });
     await succeeded(a.cq);

@@ -3,13 +3,14 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { build } from 'vite';
+import type * as surface from '../../lib/index.js';
 
 const root = path.join(import.meta.dirname, '../..');
 const source = path.join(import.meta.dirname, 'recording-provider');
 const folder = path.join(root, 'build/recording-provider');
 const library = path.join(root, 'build/recording');
 
-type Surface = typeof import('../../lib/index.js');
+type Surface = typeof surface;
 
 /** A call that the provider got: its name, and every field of what it was given. */
 export type Recorded = { call: string } & Record<string, unknown>;
@@ -31,7 +32,7 @@ export async function prepareRecording(): Promise<void> {
       outDir: library,
       minify: false,
       target: 'es2022',
-      rollupOptions: { output: { entryFileNames: 'index.mjs' } },
+      rolldownOptions: { output: { entryFileNames: 'index.mjs' } },
     },
   });
 }

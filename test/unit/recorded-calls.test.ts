@@ -227,7 +227,7 @@ it('domains of a thread, of a parent, of XRC', () => {
 
 describe('XRC', () => {
   it('queue pairs of both ends, a shared receive queue with its number, a request for it', () => {
-    const { calls, result } = record(async ({ openDevice, Access }) => {
+    const { calls, result } = record(({ openDevice, Access }) => {
       const context = openDevice('recorder0');
       const pd = context.allocPd();
       const cq = context.createCq();
