@@ -11,7 +11,7 @@
 namespace node_rdma {
 
 std::shared_ptr<AddressHandle> AddressHandle::Create(std::shared_ptr<Registry> registry,
-                                                     std::shared_ptr<ProtectionDomain> domain,
+                                                     const std::shared_ptr<ProtectionDomain>& domain,
                                                      ibv_ah_attr attributes, int* error) {
   errno = 0;
   ibv_ah* verbs = ibv_create_ah(domain->verbs(), &attributes);

@@ -17,7 +17,7 @@ class AddressHandle final : public Resource {
  public:
   // May run on any thread: on RoCE the kernel asks for the peer's link address, which may take a second.
   static std::shared_ptr<AddressHandle> Create(std::shared_ptr<Registry> registry,
-                                               std::shared_ptr<ProtectionDomain> domain,
+                                               const std::shared_ptr<ProtectionDomain>& domain,
                                                ibv_ah_attr attributes, int* error);
   ~AddressHandle() override { Close(); }
 

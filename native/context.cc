@@ -413,7 +413,7 @@ Napi::Value ContextWrap::AllocPd(const Napi::CallbackInfo& info) {
     AddonData::Of(env).ThrowErrno(env, "ibv_alloc_pd", error);
     return {};
   }
-  return ProtectionDomainWrap::New(env, std::move(domain));
+  return ProtectionDomainWrap::New(env, domain);
 }
 
 Napi::Value ContextWrap::CreateCq(const Napi::CallbackInfo& info) {

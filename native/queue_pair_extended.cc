@@ -3,7 +3,8 @@
 
 #include <infiniband/verbs.h>
 
-#include <cstring>
+#include <bit>
+#include <cstddef>
 #include <vector>
 
 #include "address_handle.h"
@@ -190,20 +191,13 @@ void QueuePair::PostOne(ibv_qp_ex* extended, const SendDescriptor& d, const ibv_
     ibv_wr_set_ud_addr(extended, request.wr.ud.ah, request.wr.ud.remote_qpn, request.wr.ud.remote_qkey);
   if (type() == IBV_QPT_XRC_SEND) ibv_wr_set_xrc_srqn(extended, d.remote_srqn);
   if (request.send_flags & IBV_SEND_INLINE) {
-    std::vector<ibv_data_buf> parts;
-    size_t bytes = 0;
-    for (int i = 0; i < request.num_sge; ++i) {
-      parts.push_back({reinterpret_cast<void*>(request.sg_list[i].addr), request.sg_list[i].length});
-      bytes += request.sg_list[i].length;
-    }
     // The provider of rdma-core 44 loses the bytes of lists, so there are none: they are put together first.
-    std::vector<std::byte> together(bytes);
-    size_t at = 0;
-    for (auto& part : parts) {
-      std::memcpy(together.data() + at, part.addr, part.length);
-      at += part.length;
+    std::vector<std::byte> together;
+    for (int i = 0; i < request.num_sge; ++i) {
+      const auto* part = std::bit_cast<const std::byte*>(request.sg_list[i].addr);
+      together.insert(together.end(), part, part + request.sg_list[i].length);
     }
-    ibv_wr_set_inline_data(extended, together.data(), bytes);
+    ibv_wr_set_inline_data(extended, together.data(), together.size());
   } else if (request.num_sge == 1) {
     ibv_wr_set_sge(extended, request.sg_list->lkey, request.sg_list->addr, request.sg_list->length);
   } else {

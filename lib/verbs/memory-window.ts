@@ -31,7 +31,7 @@ export interface BindRequest extends WindowRequest {
   offset?: number;
   /** Bytes, at least 1; by default all from `offset` to the end of the region. */
   length?: number;
-  /** Flags of {@link Access}: what a peer may do, at most what the region allows locally. */
+  /** Remote flags of {@link Access}: what a peer may do. By default all; only `REMOTE_READ` of a region without `LOCAL_WRITE`. */
   access?: number;
 }
 
@@ -94,7 +94,7 @@ export class MemoryWindow extends Resource {
   /** @internal */
   bindOn(qp: QueuePair, request: BindRequest): number {
     checkOptions('request', request);
-    const { mr = this.#range?.mr, access = request.mr === undefined ? 0 : REMOTE } = request;
+    const { mr = this.#range?.mr } = request;
     if (request.mr === undefined) {
       if (this.type === 2)
         throw outOfRange('mr', 'given: a window of type 2 is closed by invalidateMw()', undefined);
@@ -103,6 +103,8 @@ export class MemoryWindow extends Resource {
       }
     }
     if (!(mr instanceof MemoryRegion)) throw invalidArgType('mr', 'a MemoryRegion', mr);
+    const all = (mr.access & Access.LOCAL_WRITE) === 0 ? Access.REMOTE_READ : REMOTE;
+    const { access = request.mr === undefined ? 0 : all } = request;
     integer('access', access, 0, 2 ** 32 - 1);
     if ((access & ~REMOTE) !== 0) throw outOfRange('access', 'remote flags of Access, or-ed', access);
     const offset = integer('offset', request.offset ?? 0, 0, mr.length);

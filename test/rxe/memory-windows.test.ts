@@ -67,6 +67,21 @@ describe.each([1, 2] as const)('a window of type %i', (type) => {
     await refused(a, mw.rkey, b);
   });
 
+  it('lets a peer read only, by default, what the device may not write', async () => {
+    const { a, b } = await pair();
+    const mr = b.pd.regMrSync(64, { access: Access.MW_BIND });
+    const mw = b.pd.allocMw(type);
+    b.qp.bindMw(mw, { mr });
+    await succeeded(b.cq);
+    mr.buffer.write(BYTES);
+    a.qp.postSend({ opcode: 'rdmaRead', sge: { mr: a.mr, length: 64 }, remote: mw.remote() });
+    await succeeded(a.cq);
+    expect(a.mr.buffer.toString('latin1', 0, BYTES.length)).toBe(BYTES);
+    a.qp.postSend({ opcode: 'rdmaWrite', sge: { mr: a.mr, offset: 100, length: 8 }, remote: mw.remote() });
+    expect((await completions(a.cq))[0]!.status).toBe('remAccessErr');
+    expect(mr.buffer.toString('latin1', 0, BYTES.length)).toBe(BYTES);
+  });
+
   it('opens nothing once it is closed', async () => {
     const { a, b } = await pair();
     const mw = await opened(b, type);
