@@ -11,6 +11,7 @@
 #include "address_handle.h"
 #include "cm_id.h"
 #include "domains.h"
+#include "memory_window.h"
 #include "queue_pair_attributes.h"
 #include "queue_pair_extended.h"
 #include "util/arguments.h"
@@ -127,21 +128,21 @@ int QueuePair::Prepare(uint32_t most_descriptors) {
   return send_requests.has_slot() && receive_requests.has_slot() ? 0 : ENOSPC;
 }
 
-void QueuePair::DestroyBefore(std::weak_ptr<Resource> resource) {
+void QueuePair::DestroyBefore(const std::shared_ptr<MemoryWindow>& window) {
   std::erase_if(bound_, [](const auto& other) {
     const auto alive = other.lock();
     return !alive || alive->closed();
   });
-  bound_.push_back(std::move(resource));
+  bound_.push_back(window);
 }
 
-void QueuePair::DoNotDestroyBefore(const std::shared_ptr<Resource>& resource) {
-  std::erase_if(bound_, [&](const auto& other) { return other.lock() == resource; });
+void QueuePair::DoNotDestroyBefore(const std::shared_ptr<MemoryWindow>& window) {
+  std::erase_if(bound_, [&](const auto& other) { return other.lock() == window; });
 }
 
 int QueuePair::Destroy() {
   for (auto& bound : bound_) {
-    if (auto resource = bound.lock()) resource->Close();
+    if (auto window = bound.lock()) window->Close();
   }
   DetachAll();
   // In the error state the device finishes what it has begun; only then may the memory it worked on go.
@@ -316,6 +317,12 @@ PostResult QueuePair::PostReceive(uint32_t first, uint32_t count) {
 void QueuePair::NoteModified(const ibv_qp_attr& attributes, int mask) {
   if (mask & IBV_QP_MAX_QP_RD_ATOMIC) initiator_depth_ = attributes.max_rd_atomic;
   if (mask & IBV_QP_STATE) state_ = attributes.qp_state;
+  if (mask & IBV_QP_STATE && state_ == IBV_QPS_RESET) {
+    // Binds that were under way may be lost: whether these windows are bound is not known any more.
+    for (auto& bound : bound_) {
+      if (auto window = bound.lock(); window && window->bound_on().get() == this) window->NoteFree();
+    }
+  }
   ibv_port_attr port = {};
   if (mask & IBV_QP_PORT && ibv_query_port(verbs_->context, attributes.port_num, &port) == 0) {
     most_bytes_ = type() == IBV_QPT_UD ? 128ull << port.active_mtu : port.max_msg_sz;

@@ -76,10 +76,10 @@ class QueuePair final : public Resource {
   void OnClosed() override;
   bool drives_dma() const override { return true; }
 
-  // The device must not lose the queue pair while `resource` is bound on it, so that goes first. On the
+  // The device must not lose the queue pair while `window` is bound on it, so that goes first. On the
   // JavaScript thread.
-  void DestroyBefore(std::weak_ptr<Resource> resource);
-  void DoNotDestroyBefore(const std::shared_ptr<Resource>& resource);
+  void DestroyBefore(const std::shared_ptr<MemoryWindow>& window);
+  void DoNotDestroyBefore(const std::shared_ptr<MemoryWindow>& window);
 
   // Of a multicast group, for datagrams: ibv_attach_mcast, ibv_detach_mcast. 0 or a positive errno.
   int Attach(const ibv_gid& gid, uint16_t lid);
@@ -132,7 +132,7 @@ class QueuePair final : public Resource {
   uint8_t initiator_depth_ = 0;
   uint64_t most_bytes_ = UINT64_MAX;  // of one message: the port's maximum, or its MTU for datagrams
   bool joined_srq_ = false;
-  std::vector<std::weak_ptr<Resource>> bound_;
+  std::vector<std::weak_ptr<MemoryWindow>> bound_;
   struct Group {
     ibv_gid gid;
     uint16_t lid;

@@ -1,6 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { Access, incRkey, type MemoryRegion, type MemoryWindow } from '../../lib/index.js';
-import { ALL_REMOTE, completions, connectedPair, device, succeeded, type End } from '../support/device.js';
+import {
+  ALL_REMOTE,
+  completions,
+  connect,
+  connectedPair,
+  device,
+  succeeded,
+  type End,
+} from '../support/device.js';
 
 const WITH_WINDOWS = ALL_REMOTE | Access.MW_BIND;
 const BYTES = 'through the window';
@@ -210,6 +218,18 @@ describe('a window of type 2', () => {
     expect(() => mw.remote()).toThrow(/is not bound/);
     expect(() => b.qp.invalidateMw(mw)).toThrow(/is not bound/);
     await refused(a, mw.rkey, b);
+  });
+
+  it('is not trusted to be bound once its queue pair was reset', async () => {
+    const { a, b } = await pair();
+    const mw = await opened(b, 2);
+    for (const one of [a, b]) await one.qp.modify({ qpState: 'reset' });
+    await connect(a, b);
+    expect(() => mw.remote()).toThrow(/is not bound/);
+    // Had the bind been lost, the kernel would not survive this.
+    expect(() => b.qp.invalidateMw(mw)).toThrow(/is not bound on this queue pair/);
+    mw.close();
+    b.qp.close();
   });
 
   it('goes before the queue pair on which it is bound', async () => {
