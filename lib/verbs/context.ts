@@ -246,19 +246,27 @@ export class Context extends Resource {
     return importDm(this, handle, length);
   }
 
-  /** Makes a thread domain. `ibv_alloc_td` @throws RdmaError `ERR_RDMA_UNSUPPORTED` */
+  /**
+   * Makes a thread domain. `ibv_alloc_td`. Arguments checked, not run on a NIC: rxe has none.
+   *
+   * @throws RdmaError `ERR_RDMA_UNSUPPORTED`
+   */
   allocTd(): ThreadDomain {
     return new ThreadDomain(this);
   }
 
-  /** Opens an XRC domain. `ibv_open_xrcd` @throws TypeError, RangeError; RdmaError `ERR_RDMA_UNSUPPORTED` */
+  /**
+   * Opens an XRC domain. `ibv_open_xrcd`. Arguments checked, not run on a NIC: rxe has none.
+   *
+   * @throws TypeError, RangeError; RdmaError `ERR_RDMA_UNSUPPORTED`
+   */
   openXrcd(options: XrcDomainOptions = {}): XrcDomain {
     return new XrcDomain(this, options);
   }
 
   /**
    * Makes an indirection table over work queues, a power of two of them; one may be in it several times.
-   * `ibv_create_rwq_ind_table`
+   * `ibv_create_rwq_ind_table`. Arguments checked, not run on a NIC: rxe has none.
    *
    * @throws TypeError, RangeError; RdmaError `ERR_RDMA_UNSUPPORTED`
    */
@@ -266,14 +274,18 @@ export class Context extends Resource {
     return new IndirectionTable(this, queues);
   }
 
-  /** Makes counters. `ibv_create_counters` @throws RdmaError `ERR_RDMA_UNSUPPORTED` */
+  /**
+   * Makes counters. `ibv_create_counters`. Arguments checked, not run on a NIC: rxe has none.
+   *
+   * @throws RdmaError `ERR_RDMA_UNSUPPORTED`
+   */
   createCounters(): Counters {
     return new Counters(this);
   }
 
   /**
    * Makes an action for packets of IPsec. `ibv_create_flow_action_esp`; headers around the payload of tunnel mode
-   * (`esp_encap`) cannot be given.
+   * (`esp_encap`) cannot be given. Arguments checked, not run on a NIC: rxe has none.
    *
    * @throws TypeError, RangeError; RdmaError `ERR_RDMA_UNSUPPORTED`
    */

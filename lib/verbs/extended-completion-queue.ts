@@ -19,7 +19,10 @@ export interface ExtendedCompletionQueueOptions extends CompletionQueueOptions {
   parentDomain?: ProtectionDomain;
 }
 
-/** A completion with what only an extended queue tells; each is there where the queue was asked for it. */
+/**
+ * A completion with what only an extended queue tells; each is there where the queue was asked for it. rxe has none of these:
+ * how they are read is checked, and they were not run on a NIC.
+ */
 export interface ExtendedWorkCompletion extends WorkCompletion {
   /** Ticks of the device's clock (`hcaCoreClock` kHz) at which it completed. `ibv_wc_read_completion_ts` */
   completionTs?: bigint;

@@ -32,7 +32,10 @@ export interface QueuePairExtensionOptions {
   maxTsoHeader?: number;
   /** Of a queue pair of the type `xrcRecv`: the domain whose shared receive queues its messages go to. */
   xrcd?: XrcDomain;
-  /** With `xrcd`: not a new queue pair, but that of another process with this number. `ibv_open_qp` */
+  /**
+   * With `xrcd`: not a new queue pair, but that of another process with this number. `ibv_open_qp`. Arguments checked, not run
+   * on a NIC: rxe has no XRC.
+   */
   openQpNum?: number;
 }
 

@@ -558,7 +558,11 @@ export class QueuePair extends Resource {
     settings.setEce(this, ece);
   }
 
-  /** Options of an enhanced connection that this end has. `ibv_query_ece` @throws RdmaError `ERR_RDMA_UNSUPPORTED` */
+  /**
+   * Options of an enhanced connection that this end has. `ibv_query_ece`. Arguments checked, not run on a NIC: rxe has none.
+   *
+   * @throws RdmaError `ERR_RDMA_UNSUPPORTED`
+   */
   queryEce(): settings.Ece {
     return settings.queryEce(this);
   }
