@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "util/arguments.h"
+#include "util/newer_function.h"
 #include "util/plain_resource.h"
 #include "util/verbs_error.h"
 
@@ -61,9 +62,22 @@ Napi::Value ImportDm(const Napi::CallbackInfo& info) {
 }  // namespace
 
 void DeviceMemoryWrap::Define(Napi::Env env, Napi::Object exports) {
-  Wrap::Define(env, {InstanceMethod("copy", &DeviceMemoryWrap::Copy)});
+  Wrap::Define(env, {InstanceMethod("copy", &DeviceMemoryWrap::Copy),
+                     InstanceMethod("exportDmabufFd", &DeviceMemoryWrap::ExportDmabufFd)});
   exports.Set("allocDm", Napi::Function::New<AllocDm>(env, "allocDm"));
   exports.Set("importDm", Napi::Function::New<ImportDm>(env, "importDm"));
+}
+
+// Since rdma-core 60.
+Napi::Value DeviceMemoryWrap::ExportDmabufFd(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  auto memory = Open(env);
+  if (!memory) return {};
+  static const auto export_fd = NewerFunction<int(ibv_dm*)>("ibv_dm_export_dmabuf_fd");
+  errno = 0;
+  const int fd = export_fd ? export_fd(memory->verbs()) : -1;
+  if (fd >= 0) return Napi::Number::New(env, fd);
+  return Undefined(env, "ibv_dm_export_dmabuf_fd", export_fd ? (errno ? errno : EIO) : ENOSYS);
 }
 
 Napi::Value DeviceMemoryWrap::Copy(const Napi::CallbackInfo& info) {

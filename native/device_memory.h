@@ -51,6 +51,7 @@ class DeviceMemoryWrap final : public Wrap<DeviceMemoryWrap, DeviceMemory> {
  private:
   // copy(toDevice, offset, view)
   Napi::Value Copy(const Napi::CallbackInfo& info);
+  Napi::Value ExportDmabufFd(const Napi::CallbackInfo& info);
 };
 
 }  // namespace node_rdma

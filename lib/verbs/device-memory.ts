@@ -49,6 +49,20 @@ export class DeviceMemory extends Resource {
     return into;
   }
 
+  /**
+   * A descriptor by which other devices reach the memory ({@link ProtectionDomain.regDmabufMr}); the caller closes it.
+   * `ibv_dm_export_dmabuf_fd`, newer than rdma-core 44.
+   *
+   * @throws RdmaError `ERR_RDMA_UNSUPPORTED` where the library or the provider has no such function
+   */
+  exportDmabufFd(): number {
+    return explaining(
+      { device: this.context.device.name },
+      () => '',
+      () => this.native.exportDmabufFd(),
+    );
+  }
+
   #copy(toDevice: boolean, offset: number, bytes: Uint8Array): void {
     if (!(bytes instanceof Uint8Array)) throw invalidArgType('bytes', 'a Uint8Array', bytes);
     integer('bytes.length', bytes.length, 1, this.length);

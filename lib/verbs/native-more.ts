@@ -22,6 +22,7 @@ export interface NativeMemoryWindow extends NativeResource {
 export interface NativeDeviceMemory extends NativeResource {
   readonly handle: number;
   copy(toDevice: boolean, offset: number, bytes: Uint8Array): void;
+  exportDmabufFd(): number;
 }
 
 export interface NativeReceiveWorkQueue extends NativeResource {

@@ -172,6 +172,21 @@ describe('memory', () => {
   });
 });
 
+it('functions newer than the headers are found at run time', () => {
+  const { calls, result } = record(({ openDevice, wrOpcodeString }) => {
+    const context = openDevice('recorder0');
+    const dm = context.allocDm({ length: 64 });
+    return [dm.exportDmabufFd(), context.queryPortSpeed(), wrOpcodeString('flush'), dm.handle] as const;
+  });
+  const [fd, speed, name, dm] = result;
+  expect([fd, speed, name]).toEqual([1234, 4000, 'an opcode']);
+  expect(named(calls, 'dm_export_dmabuf_fd', 'query_port_speed', 'wr_opcode_str')).toMatchObject([
+    { dm },
+    { port: 1 },
+    { opcode: 14 },
+  ]);
+});
+
 it('domains of a thread, of a parent, of XRC', () => {
   const { calls, result } = record(({ openDevice }) => {
     const context = openDevice('recorder0');
