@@ -140,6 +140,7 @@ export {
   type SendRequest,
   type Sge,
 } from './verbs/work-request.js';
+export { PreparedSend } from './verbs/prepared-send.js';
 export { Resource, type CloseOptions } from './verbs/resource.js';
 export { SendRing } from './ring/send-ring.js';
 export { ReceiveRing } from './ring/receive-ring.js';

@@ -34,6 +34,7 @@ CompletionQueue::CompletionQueue(AddonData& addon, std::shared_ptr<Context> cont
       channel_(std::move(channel)),
       verbs_(verbs),
       serial_(serial),
+      queues_(addon.queues),
       records_(std::move(records)),
       counters_(reinterpret_cast<CompletionCounters*>(records_->data())),
       record_count_(static_cast<uint32_t>((records_->length() - sizeof(CompletionCounters)) /
@@ -139,85 +140,72 @@ void CompletionQueue::EndResize(bool) {
   SetEntries(static_cast<uint32_t>(verbs_->cqe));
 }
 
-int CompletionQueue::Poll(uint32_t limit) {
+int CompletionQueue::Poll() {
   constexpr uint32_t kChunk = 32;
   ibv_wc completions[kChunk];
-  auto* record = reinterpret_cast<CompletionRecord*>(records_->data() + sizeof(CompletionCounters));
-  limit = std::min(limit, record_count_);
-  uint32_t taken = 0;
-  while (taken < limit) {
-    uint32_t room = std::min(limit - taken, kChunk);
-    int count = Take(completions, room);
-    if (count < 0) return taken > 0 ? static_cast<int>(taken) : count == -1 ? -EIO : count;
+  auto* const records = reinterpret_cast<CompletionRecord*>(counters_ + 1);
+  const uint32_t limit = std::min(counters_->limit, record_count_);
+  uint32_t filled = 0;
+  counters_->filled = 0;
+  while (filled < limit) {
+    const uint32_t room = std::min(limit - filled, kChunk);
+    const int count = Take(completions, room);
+    if (count < 0) {
+      if (filled > 0) break;
+      return count == -1 ? EIO : -count;
+    }
     for (int i = 0; i < count; ++i) {
-      ibv_wc& wc = completions[i];
-      MendFlags(&wc);
-      WorkQueue* queue = addon_.queues.Find(static_cast<uint32_t>(wc.wr_id >> 32));
-      if (!queue) {
-        ReleaseAbandoned(1);
-        continue;
-      }
-      const uint64_t id = queue->End(wc.wr_id);
-      record->id = static_cast<uint32_t>(id);
-      record->id_high = static_cast<uint32_t>(id >> 32);
-      record->status = static_cast<uint8_t>(wc.status);
-      record->opcode = static_cast<uint8_t>(wc.opcode);
-      record->flags = static_cast<uint8_t>(wc.wc_flags);
-      record->dlid_path_bits = wc.dlid_path_bits;
-      record->byte_length = wc.status == IBV_WC_SUCCESS ? wc.byte_len : wc.vendor_err;
-      record->imm_data = wc.wc_flags & IBV_WC_WITH_INV ? wc.invalidated_rkey : be32toh(wc.imm_data);
-      record->qp_num = wc.qp_num;
-      record->source_qp = wc.src_qp & 0xffffff;
-      record->service_level = wc.sl;
-      record->pkey_index = wc.pkey_index;
-      record->source_lid = wc.slid;
-      if (wc.status != IBV_WC_SUCCESS) queue->NoteFailure();
-      if (wc.wc_flags & IBV_WC_WITH_INV)
-        MemoryWindow::NoteInvalidated(addon_, verbs_->context, wc.invalidated_rkey);
-      ++record;
-      ++taken;
+      MendFlags(&completions[i]);
+      filled += Fill(records[filled], completions[i]) ? 1 : 0;
     }
     if (static_cast<uint32_t>(count) < room) {
       ReleaseAbandoned(abandoned_);  // the queue is empty: there is none left in it
       break;
     }
   }
-  return static_cast<int>(taken);
+  counters_->filled = filled;
+  return 0;
+}
+
+bool CompletionQueue::Fill(CompletionRecord& record, const ibv_wc& wc) {
+  WorkQueue* queue = queues_.Find(static_cast<uint32_t>(wc.wr_id >> 32));
+  if (!queue) [[unlikely]] {
+    ReleaseAbandoned(1);
+    return false;
+  }
+  record.id = queue->End(wc.wr_id);
+  record.status = static_cast<uint8_t>(wc.status);
+  record.opcode = static_cast<uint8_t>(wc.opcode);
+  record.flags = static_cast<uint8_t>(wc.wc_flags);
+  record.dlid_path_bits = wc.dlid_path_bits;
+  record.byte_length = wc.status == IBV_WC_SUCCESS ? wc.byte_len : wc.vendor_err;
+  record.imm_data = wc.wc_flags & IBV_WC_WITH_INV ? wc.invalidated_rkey : be32toh(wc.imm_data);
+  record.qp_num = wc.qp_num;
+  record.source_qp = wc.src_qp & 0xffffff;
+  record.service_level = wc.sl;
+  record.pkey_index = wc.pkey_index;
+  record.source_lid = wc.slid;
+  if (wc.status != IBV_WC_SUCCESS) [[unlikely]] {
+    record.flags = queue->IsFirst(wc.wr_id) ? 1 : 0;
+    queue->NoteFailure();
+  } else if (wc.wc_flags & IBV_WC_WITH_INV) [[unlikely]] {
+    MemoryWindow::NoteInvalidated(addon_, verbs_->context, wc.invalidated_rkey);
+  }
+  return true;
 }
 
 namespace {
 
-// The queue that a hot function is bound to, and its one argument; null, with ERR_RDMA_CLOSED pending, when
-// it is closed.
-CompletionQueue* HotQueue(napi_env env, napi_callback_info info, napi_value* argument) {
-  size_t argc = 1;
-  void* data;
-  napi_get_cb_info(env, info, &argc, argument, nullptr, &data);
-  auto& queue = *static_cast<std::shared_ptr<CompletionQueue>*>(data);
-  if (queue->usable()) return queue.get();
-  AddonData::Of(env).ThrowCode(env, "ERR_RDMA_CLOSED", "CompletionQueue is closed");
-  return nullptr;
-}
-
 napi_value PollHot(napi_env env, napi_callback_info info) {
-  napi_value argument;
-  CompletionQueue* queue = HotQueue(env, info, &argument);
+  auto* queue = Hot<CompletionQueue>(env, info);
   if (!queue) return nullptr;
-  uint32_t limit = UINT32_MAX;
-  napi_get_value_uint32(env, argument, &limit);
-  int count = queue->Poll(limit);
-  if (count < 0) {
-    AddonData::Of(env).ThrowErrno(env, "ibv_poll_cq", -count);
-    return nullptr;
-  }
-  napi_value result;
-  napi_create_int32(env, count, &result);
-  return result;
+  if (int error = queue->Poll()) AddonData::Of(env).ThrowErrno(env, "ibv_poll_cq", error);
+  return nullptr;
 }
 
 napi_value ReadyHot(napi_env env, napi_callback_info info) {
   napi_value argument;
-  CompletionQueue* queue = HotQueue(env, info, &argument);
+  auto* queue = Hot<CompletionQueue>(env, info, 1, &argument);
   if (!queue) return nullptr;
   uint32_t spin = 0;
   napi_get_value_uint32(env, argument, &spin);
@@ -233,7 +221,7 @@ napi_value ReadyHot(napi_env env, napi_callback_info info) {
 
 napi_value ReqNotifyHot(napi_env env, napi_callback_info info) {
   napi_value argument;
-  CompletionQueue* queue = HotQueue(env, info, &argument);
+  auto* queue = Hot<CompletionQueue>(env, info, 1, &argument);
   if (!queue) return nullptr;
   bool solicited_only = false;
   napi_get_value_bool(env, argument, &solicited_only);

@@ -40,10 +40,10 @@ class CompletionQueue final : public Resource {
                                                  uint32_t vector, const Extension* extension, int* error);
   ~CompletionQueue() override { Close(); }
 
-  // Takes up to `limit` completions into the records, and ends their work requests. Completions of queue
-  // pairs that are closed already are dropped, as most devices do by themselves. Returns their number, or a
-  // negative errno.
-  int Poll(uint32_t limit);
+  // Takes as many completions into the records as the counters allow, tells there how many, and ends their
+  // work requests. Completions of queue pairs that are closed already are dropped, as most devices do by
+  // themselves. 0 or a positive errno.
+  int Poll();
 
   // 1 when there is a completion for Poll() to take, 0 when there is none even after `spin` microseconds, or
   // a negative errno.
@@ -68,7 +68,7 @@ class CompletionQueue final : public Resource {
     uint16_t cvlan = 0;
   };
   bool extended() const { return extended_ != nullptr; }
-  // As Poll(), of an extended queue; `fields` gets what belongs to each record.
+  // As Poll(), of an extended queue, up to `limit`; `fields` gets what belongs to each record.
   int PollExtended(uint32_t limit, std::vector<Fields>* fields);
 
   void OnClosed() override;
@@ -109,6 +109,8 @@ class CompletionQueue final : public Resource {
   void MendFlags(ibv_wc* completion) const;
   void ReleaseAbandoned(uint32_t most);
   void SetEntries(uint32_t entries) { entries_ = counters_->entries = entries; }
+  // False for a completion that is dropped.
+  bool Fill(CompletionRecord& record, const ibv_wc& completion);
   // ibv_poll_cq, with the completion first that Ready() has taken.
   int Take(ibv_wc* completions, uint32_t most);
   int Look();
@@ -118,6 +120,7 @@ class CompletionQueue final : public Resource {
   std::shared_ptr<CompletionChannel> channel_;
   ibv_cq* verbs_;
   uint64_t serial_;
+  SlotTable<WorkQueue, 20>::Finder queues_;
   std::shared_ptr<Memory> records_;
   CompletionCounters* counters_;
   uint32_t abandoned_ = 0;

@@ -278,7 +278,6 @@ Napi::Value HeaderConstants(const Napi::CallbackInfo& info) {
   put("byteLength", offsetof(CompletionRecord, byte_length));
   put("immData", offsetof(CompletionRecord, imm_data));
   put("qpNum", offsetof(CompletionRecord, qp_num));
-  put("idHigh", offsetof(CompletionRecord, id_high));
   put("pkeyIndex", offsetof(CompletionRecord, pkey_index));
   put("sourceLid", offsetof(CompletionRecord, source_lid));
 
@@ -287,11 +286,14 @@ Napi::Value HeaderConstants(const Napi::CallbackInfo& info) {
   put("posted", offsetof(QueueCounters, posted));
   put("ended", offsetof(QueueCounters, ended));
   put("capacity", offsetof(QueueCounters, capacity));
+  put("wanted", offsetof(QueueCounters, wanted));
 
   open("completionCounters");
   put("size", sizeof(CompletionCounters));
   put("outstanding", offsetof(CompletionCounters, outstanding));
   put("entries", offsetof(CompletionCounters, entries));
+  put("limit", offsetof(CompletionCounters, limit));
+  put("filled", offsetof(CompletionCounters, filled));
 
   open("other");
   put("inlineArea", kInlineArea);

@@ -91,8 +91,13 @@ class ContextWrap final : public Wrap<ContextWrap, Context> {
   using Wrap::Wrap;
 
  private:
+  // The port that the first argument names, with its attributes; throws where there is none.
+  static bool ReadPort(const Napi::CallbackInfo& info, const Context& context, uint8_t* port,
+                       ibv_port_attr* attr);
+
   Napi::Value QueryDevice(const Napi::CallbackInfo& info);
   Napi::Value QueryPort(const Napi::CallbackInfo& info);
+  Napi::Value QueryPkeyTable(const Napi::CallbackInfo& info);
   Napi::Value QueryGidTable(const Napi::CallbackInfo& info);
   Napi::Value AllocPd(const Napi::CallbackInfo& info);
   Napi::Value CreateCq(const Napi::CallbackInfo& info);

@@ -52,17 +52,17 @@ struct ReceiveDescriptor {
 static_assert(sizeof(ReceiveDescriptor) == 32);
 
 struct CompletionRecord {
-  uint32_t id;
-  uint8_t status;  // IBV_WC_*; unless it is 0 only id, id_high, status, qp_num and vendor_error are valid
+  uint64_t id;
+  uint8_t status;  // IBV_WC_*; unless it is 0 only id, status, qp_num and vendor_error are valid
   uint8_t opcode;  // IBV_WC_*, receive opcodes have the high bit set
-  uint8_t flags;   // IBV_WC_GRH, IBV_WC_WITH_IMM, IBV_WC_WITH_INV
+  uint8_t flags;   // IBV_WC_GRH, IBV_WC_WITH_IMM, IBV_WC_WITH_INV; in a failed completion of a send 1 where
+                   // nothing was ever sent before it
   uint8_t dlid_path_bits;
   uint32_t byte_length;  // vendor_error in a failed completion
   uint32_t imm_data;     // or the rkey that was invalidated
   uint32_t qp_num;
   uint32_t source_qp : 24;
   uint32_t service_level : 8;
-  uint32_t id_high;
   uint16_t pkey_index;
   uint16_t source_lid;
 };
@@ -70,21 +70,26 @@ static_assert(sizeof(CompletionRecord) == 32);
 
 // In front of each queue's descriptors: how many requests were posted and how many of these have ended, both
 // modulo 2^32, and how many may be under way at a time. JavaScript reads them to know how much room there is,
-// without a call.
+// without a call; the next descriptor to be posted is the one at the place `posted`. `wanted` it writes: how
+// many the next call is to post. Passing numbers to and fro in the call would cost more than the rest of it.
 struct QueueCounters {
   uint32_t posted;
   uint32_t ended;
   uint32_t capacity;
-  uint32_t reserved[13];
+  uint32_t wanted;
+  uint32_t reserved[12];
 };
 static_assert(sizeof(QueueCounters) == 64);
 
 // In front of a completion queue's records: how many requests of its queues have been posted and have not
-// ended, each of which may yet take an entry, and how many entries there are.
+// ended, each of which may yet take an entry, and how many entries there are. `limit` JavaScript writes: how
+// many records the next poll may fill; `filled` is how many it has.
 struct CompletionCounters {
   uint32_t outstanding;
   uint32_t entries;
-  uint32_t reserved[14];
+  uint32_t limit;
+  uint32_t filled;
+  uint32_t reserved[12];
 };
 static_assert(sizeof(CompletionCounters) == 64);
 

@@ -109,9 +109,10 @@ int CompletionQueue::TakeExtended(ibv_wc* completions, uint32_t most) {
 
 int CompletionQueue::PollExtended(uint32_t limit, std::vector<Fields>* fields) {
   collect_ = fields;
-  const int count = Poll(limit);
+  counters_->limit = limit;
+  const int error = Poll();
   collect_ = nullptr;
-  return count;
+  return error;
 }
 
 namespace {
@@ -149,8 +150,7 @@ Napi::Value ExtendedPoll(const Napi::CallbackInfo& info) {
   if (!queue || !Arguments(info).Uint32(1, "limit", &limit)) return {};
   if (!queue->extended()) return Undefined(env, "ibv_start_poll", EOPNOTSUPP);
   std::vector<CompletionQueue::Fields> fields;
-  const int count = queue->PollExtended(limit, &fields);
-  if (count < 0) return Undefined(env, "ibv_start_poll", -count);
+  if (int error = queue->PollExtended(limit, &fields)) return Undefined(env, "ibv_start_poll", error);
   auto words = Napi::BigUint64Array::New(env, fields.size() * kFieldWords);
   uint64_t* word = words.Data();
   for (const auto& of : fields) {

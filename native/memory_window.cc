@@ -75,7 +75,7 @@ struct WindowRequest {
       addon.ThrowCode(env, kBadState, "a window is bound and invalidated on a queue pair in RTS only");
       return false;
     }
-    if (queue_pair->sends().Fitting(1) == 0) {
+    if (queue_pair->sends().requests()->free() == 0) {
       addon.ThrowCode(env, "ERR_RDMA_QUEUE_FULL",
                       "the send queue, or its completion queue, has no room: poll completions first");
       return false;
@@ -88,10 +88,11 @@ struct WindowRequest {
   template <class Post>
   int Run(const std::shared_ptr<MemoryRegion>& region, Post post) {
     WorkQueue& requests = *queue_pair->sends().requests();
-    const uint64_t wr_id = requests.Prepare(0, id);
-    if (region) requests.Name(0, region->slot());
+    uint64_t wr_id;
+    auto& noted = requests.Prepare(0, id, &wr_id);
+    if (region) requests.Name(noted, *region);
     const int error = post(wr_id);
-    if (error == 0) requests.Commit(1);
+    requests.Commit(error == 0 ? 1 : 0, 1);
     return error;
   }
 

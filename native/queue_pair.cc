@@ -15,6 +15,7 @@
 #include "queue_pair_attributes.h"
 #include "queue_pair_extended.h"
 #include "util/arguments.h"
+#include "util/deny.h"
 #include "util/promise_worker.h"
 #include "util/verbs_error.h"
 
@@ -50,6 +51,10 @@ bool MaySend(ibv_qp_type type, uint8_t opcode) {
   }
 }
 
+bool IsAtomic(uint8_t opcode) {
+  return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
 std::vector<std::shared_ptr<Resource>> ParentsIn(const QueuePair::Parts& parts) {
   std::vector<std::shared_ptr<Resource>> parents = {parts.domain, parts.send_cq, parts.receive_cq};
   if (parts.srq) parents.push_back(parts.srq);
@@ -58,7 +63,8 @@ std::vector<std::shared_ptr<Resource>> ParentsIn(const QueuePair::Parts& parts) 
   return parents;
 }
 
-constexpr uint8_t kSendFlags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
+constexpr uint32_t kPlainOpcodes = 1u << IBV_WR_SEND | 1u << IBV_WR_SEND_WITH_IMM | 1u << IBV_WR_RDMA_WRITE |
+                                   1u << IBV_WR_RDMA_WRITE_WITH_IMM;
 
 }  // namespace
 
@@ -67,7 +73,8 @@ QueuePair::QueuePair(AddonData& addon, Parts parts, ibv_qp* verbs, const ibv_qp_
       addon_(addon),
       parts_(std::move(parts)),
       verbs_(verbs),
-      cap_(cap) {}
+      cap_(cap),
+      plain_opcodes_(verbs->qp_type == IBV_QPT_RC || verbs->qp_type == IBV_QPT_UC ? kPlainOpcodes : 0) {}
 
 std::shared_ptr<QueuePair> QueuePair::Create(AddonData& addon, Parts parts, ibv_qp_init_attr* init,
                                              const Extension* extension, uint32_t most_descriptors,
@@ -179,84 +186,85 @@ void QueuePair::OnClosed() {
   }
 }
 
-bool QueuePair::TranslateSend(const SendDescriptor& d, uint32_t place, uint32_t ahead, ibv_send_wr* request,
-                              ibv_sge* elements, std::string* problem) {
-  if (!MaySend(type(), d.opcode)) {
-    *problem = "opcode " + std::to_string(d.opcode) + " cannot be sent on a queue pair of this type";
-    return false;
+template <bool kPlain>
+[[gnu::always_inline]] inline bool QueuePair::TranslateSend(const SendDescriptor& d, uint32_t place,
+                                                            WorkQueue::Request& noted, ibv_send_wr* request,
+                                                            std::string* problem) {
+  if (!kPlain && !MaySend(type(), d.opcode)) [[unlikely]] {
+    return Deny(problem, "opcode ", d.opcode, " cannot be sent on a queue pair of this type");
   }
-  if (d.flags & ~kSendFlags) {
-    *problem = "unknown send flags " + std::to_string(d.flags & ~kSendFlags);
-    return false;
+  const auto unknown = static_cast<uint8_t>(d.flags & ~(kPlainFlags | IBV_SEND_INLINE));
+  if (!kPlain && unknown != 0) [[unlikely]] {
+    return Deny(problem, "unknown send flags ", unknown);
   }
-  const bool atomic = d.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || d.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-  const bool reads = atomic || d.opcode == IBV_WR_RDMA_READ;
-  const bool inlined = d.flags & IBV_SEND_INLINE;
-  if (reads && inlined) {
-    *problem = "a READ or an atomic cannot be inline: its bytes come from the other side";
-    return false;
+  const bool atomic = !kPlain && IsAtomic(d.opcode);
+  const bool reads = atomic || (!kPlain && d.opcode == IBV_WR_RDMA_READ);
+  const bool inlined = !kPlain && d.flags & IBV_SEND_INLINE;
+  if (reads && inlined) [[unlikely]] {
+    return Deny(problem, "a READ or an atomic cannot be inline: its bytes come from the other side");
   }
-  if (reads && initiator_depth_ == 0) {
-    *problem =
-        "READ and atomics need maxRdAtomic of at least 1 on this queue pair; with 0 they would wait for ever";
-    return false;
+  if (reads && initiator_depth_ == 0) [[unlikely]] {
+    return Deny(problem,
+                "READ and atomics need maxRdAtomic of at least 1 on this queue pair; with 0 they would wait "
+                "for ever");
   }
   uint64_t total = 0;
-  const SharedQueue::Elements wanted = {place, ahead, d.sge_count, d.sge, /*device_writes=*/reads, inlined};
-  if (!send_->Translate(wanted, elements, &request->num_sge, &total, problem)) return false;
-  if (inlined && total > cap_.max_inline_data) {
-    *problem =
-        std::to_string(total) + " bytes inline, but maxInlineData is " + std::to_string(cap_.max_inline_data);
-    return false;
+  const uint32_t count = kPlain ? 1 : d.sge_count;
+  const SharedQueue::Elements wanted = {place, count, d.sge, /*device_writes=*/reads, inlined};
+  if (!send_->Translate(wanted, noted, request->sg_list, &request->num_sge, &total, problem)) return false;
+  if (inlined && total > cap_.max_inline_data) [[unlikely]] {
+    return Deny(problem, total, " bytes inline, but maxInlineData is ", cap_.max_inline_data);
   }
-  if (atomic && total != 8) {
-    *problem = "an atomic needs exactly 8 bytes of local memory, not " + std::to_string(total);
-    return false;
+  if (atomic && total != 8) [[unlikely]] {
+    return Deny(problem, "an atomic needs exactly 8 bytes of local memory, not ", total);
   }
-  request->sg_list = elements;
-  request->qp_type.xrc.remote_srqn = d.remote_srqn;
   request->opcode = static_cast<ibv_wr_opcode>(d.opcode);
   request->send_flags = d.flags;
-  if (d.opcode == IBV_WR_SEND_WITH_INV) {
+  if (!kPlain && d.opcode == IBV_WR_SEND_WITH_INV) {
     request->invalidate_rkey = d.imm_data;
   } else {
     request->imm_data = htobe32(d.imm_data);
   }
-  return TranslateTarget(d, ahead, total, request, problem);
+  if (total > most_bytes_) [[unlikely]] {
+    return Deny(problem, total, " bytes are more than the ", most_bytes_,
+                type() == IBV_QPT_UD
+                    ? " that a datagram carries on this port (its active MTU): it would be lost"
+                    : " that a message may have on this port (maxMsgSz)");
+  }
+  if (!kPlain) {
+    request->qp_type.xrc.remote_srqn = d.remote_srqn;
+    return TranslateTarget(d, noted, request, problem);
+  }
+  request->wr.rdma = {d.remote_address, d.rkey};
+  return true;
 }
 
-bool QueuePair::TranslateTarget(const SendDescriptor& d, uint32_t ahead, uint64_t bytes, ibv_send_wr* request,
+bool QueuePair::TranslateAny(const SendDescriptor& d, uint32_t place, WorkQueue::Request& noted,
+                             ibv_send_wr* request, std::string* problem) {
+  return TranslateSend<false>(d, place, noted, request, problem);
+}
+
+bool QueuePair::TranslateTarget(const SendDescriptor& d, WorkQueue::Request& noted, ibv_send_wr* request,
                                 std::string* problem) {
-  if (bytes > most_bytes_) {
-    *problem =
-        std::to_string(bytes) + " bytes are more than the " + std::to_string(most_bytes_) +
-        (type() == IBV_QPT_UD ? " that a datagram carries on this port (its active MTU): it would be lost"
-                              : " that a message may have on this port (maxMsgSz)");
-    return false;
-  }
   if (type() == IBV_QPT_UD) {
     AddressHandle* handle = addon_.address_handles.Find(d.rkey);
-    if (!handle || !handle->usable()) {
-      *problem = "address handle " + std::to_string(d.rkey) + " does not exist or is closed";
-      return false;
+    if (!handle || !handle->usable()) [[unlikely]] {
+      return Deny(problem, "address handle ", d.rkey, " does not exist or is closed");
     }
-    if (handle->domain() != parts_.domain->root()) {
-      *problem = "the address handle belongs to another protection domain than the queue pair";
-      return false;
+    if (handle->domain() != parts_.domain->root()) [[unlikely]] {
+      return Deny(problem, "the address handle belongs to another protection domain than the queue pair");
     }
     const auto remote_qpn = static_cast<uint32_t>(d.remote_address);
-    if (remote_qpn > 0xffffff) {
-      *problem = "the remote queue pair number " + std::to_string(remote_qpn) + " has more than 24 bits";
-      return false;
+    if (remote_qpn > 0xffffff) [[unlikely]] {
+      return Deny(problem, "the remote queue pair number ", remote_qpn, " has more than 24 bits");
     }
-    send_->requests()->NameAddress(ahead, d.rkey);
+    send_->requests()->NameAddress(noted, *handle);
     request->wr.ud = {handle->verbs(), remote_qpn, static_cast<uint32_t>(d.remote_address >> 32)};
     return true;
   }
-  if (d.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || d.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-    if (d.remote_address % 8 != 0) {
-      *problem = "the remote address of an atomic must be a multiple of 8";
-      return false;
+  if (IsAtomic(d.opcode)) {
+    if (d.remote_address % 8 != 0) [[unlikely]] {
+      return Deny(problem, "the remote address of an atomic must be a multiple of 8");
     }
     request->wr.atomic = {d.remote_address, d.compare_add, d.swap, d.rkey};
   } else {
@@ -265,13 +273,14 @@ bool QueuePair::TranslateTarget(const SendDescriptor& d, uint32_t ahead, uint64_
   return true;
 }
 
-PostResult QueuePair::PostSend(uint32_t first, uint32_t count) {
-  if (state_ != IBV_QPS_RTS && state_ != IBV_QPS_SQD && state_ != IBV_QPS_SQE && state_ != IBV_QPS_ERR) {
-    return PostResult::Refused(kBadState, std::string("a queue pair in state ") + StateName(state_) +
-                                              " cannot send: it must be RTS");
+PostResult QueuePair::PostSend() {
+  const ibv_qp_state state = posting_state_;
+  if (state != IBV_QPS_RTS && state != IBV_QPS_SQD && state != IBV_QPS_SQE && state != IBV_QPS_ERR) {
+    return PostResult::Refused(
+        kBadState, std::string("a queue pair in state ") + StateName(state) + " cannot send: it must be RTS");
   }
   PostResult result;
-  count = send_->Fitting(count);
+  const uint32_t count = send_->Fitting();
   if (count == 0) return result;
   auto& requests = addon_.send_requests;
   auto& elements = addon_.elements;
@@ -279,44 +288,47 @@ PostResult QueuePair::PostSend(uint32_t first, uint32_t count) {
   if (requests.size() < count) requests.resize(count);
   if (elements.size() < count * most) elements.resize(count * most);
   for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t place = send_->Place(first + i);
+    const uint32_t place = send_->Place(i);
     const auto descriptor = send_->Read<SendDescriptor>(place);
     ibv_send_wr& request = requests[i];
-    request = {};
-    request.wr_id =
-        send_->requests()->Prepare(i, static_cast<uint64_t>(descriptor.id_high) << 32 | descriptor.id);
-    if (!TranslateSend(descriptor, place, i, &request, &elements[i * most], &result.problem)) {
-      return PostResult::Refused(kBadDescriptor,
-                                 "descriptor " + std::to_string(place) + ": " + result.problem);
+    request.sg_list = &elements[i * most];
+    auto& noted = send_->requests()->Prepare(
+        i, static_cast<uint64_t>(descriptor.id_high) << 32 | descriptor.id, &request.wr_id);
+    const bool passed = IsPlain(descriptor)
+                            ? TranslateSend<true>(descriptor, place, noted, &request, &result.problem)
+                            : TranslateSend<false>(descriptor, place, noted, &request, &result.problem);
+    if (!passed) [[unlikely]] {
+      return send_->Refuse(i + 1, result.problem);
     }
     request.next = i + 1 < count ? &requests[i + 1] : nullptr;
   }
   ibv_send_wr* bad = nullptr;
   result.error = ErrorOfResult(ibv_post_send(verbs_, requests.data(), &bad));
   result.posted = result.error == 0 ? count : static_cast<uint32_t>(bad ? bad - requests.data() : 0);
-  send_->requests()->Commit(result.posted);
+  send_->requests()->Commit(result.posted, count);
   return result;
 }
 
-PostResult QueuePair::PostReceive(uint32_t first, uint32_t count) {
+PostResult QueuePair::PostReceive() {
   if (parts_.srq) {
     return PostResult::Refused(kBadState,
                                "this queue pair takes its receives from a shared receive queue: post there");
   }
-  if (state_ == IBV_QPS_RESET || state_ == IBV_QPS_ERR) {
-    return PostResult::Refused(kBadState,
-                               std::string("a queue pair in state ") + StateName(state_) +
-                                   " takes no receive requests: " +
-                                   (state_ == IBV_QPS_ERR ? "they might never end" : "bring it to INIT"));
+  const ibv_qp_state state = posting_state_;
+  if (state == IBV_QPS_RESET || state == IBV_QPS_ERR) {
+    return PostResult::Refused(
+        kBadState, std::string("a queue pair in state ") + StateName(state) + " takes no receive requests: " +
+                       (state == IBV_QPS_ERR ? "they might never end" : "bring it to INIT"));
   }
-  return receive_->PostReceives(first, count, [this](ibv_recv_wr* requests, ibv_recv_wr** bad) {
+  const uint64_t least = type() == IBV_QPT_UD ? sizeof(ibv_grh) : 0;
+  return receive_->PostReceives(least, [this](ibv_recv_wr* requests, ibv_recv_wr** bad) {
     return ibv_post_recv(verbs_, requests, bad);
   });
 }
 
 void QueuePair::NoteModified(const ibv_qp_attr& attributes, int mask) {
   if (mask & IBV_QP_MAX_QP_RD_ATOMIC) initiator_depth_ = attributes.max_rd_atomic;
-  if (mask & IBV_QP_STATE) state_ = attributes.qp_state;
+  if (mask & IBV_QP_STATE) NoteState(attributes.qp_state);
   if (mask & IBV_QP_STATE && state_ == IBV_QPS_RESET) {
     // Binds that were under way may be lost: whether these windows are bound is not known any more.
     for (auto& bound : bound_) {
@@ -329,11 +341,18 @@ void QueuePair::NoteModified(const ibv_qp_attr& attributes, int mask) {
   }
 }
 
+void QueuePair::NoteState(ibv_qp_state state) {
+  if (state == IBV_QPS_RESET && state_ != IBV_QPS_RESET) {
+    for (auto* queue : {&send_, &receive_}) (*queue)->requests()->BeginAnew();
+  }
+  state_ = posting_state_ = state;
+}
+
 void QueuePair::NoteQueried() {
   ibv_qp_attr attributes = {};
   ibv_qp_init_attr init = {};
   if (Query(&attributes, &init) != 0) return;
-  NoteModified(attributes, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_MAX_QP_RD_ATOMIC);
+  NoteModified(attributes, kQueried);
 }
 
 void QueuePair::NoteFailure(bool of_send) {
@@ -342,6 +361,7 @@ void QueuePair::NoteFailure(bool of_send) {
   } else if (of_send && state_ == IBV_QPS_RTS) {
     state_ = IBV_QPS_SQE;
   }
+  if (posting_state_ != IBV_QPS_RESET) Stays();
 }
 
 int QueuePair::Modify(ibv_qp_attr* attributes, int mask) const {
@@ -371,6 +391,11 @@ struct Modification {
     UnpackQpAttributes(words, &attributes);
     mask = static_cast<int>(bits);
     return true;
+  }
+
+  bool Stops() const {
+    return mask & IBV_QP_STATE &&
+           (attributes.qp_state == IBV_QPS_RESET || attributes.qp_state == IBV_QPS_ERR);
   }
 
   void NoteIn(QueuePair& queue_pair) const { queue_pair.NoteModified(attributes, mask); }
@@ -414,6 +439,7 @@ Napi::Value QueuePairWrap::Modify(const Napi::CallbackInfo& info) {
   if (!queue_pair || !modification->Read(info)) return {};
   std::vector<Resource::Hold> holds;
   holds.emplace_back(queue_pair);
+  if (modification->Stops()) queue_pair->GoingTo(modification->attributes.qp_state);
   return PromiseWorker::Run(
       env, "ibv_modify_qp", std::move(holds),
       [queue_pair, modification] {
@@ -422,6 +448,10 @@ Napi::Value QueuePairWrap::Modify(const Napi::CallbackInfo& info) {
       [queue_pair, modification](Napi::Env done_env) {
         modification->NoteIn(*queue_pair);
         return done_env.Undefined();
+      },
+      [queue_pair] {
+        queue_pair->Stays();
+        queue_pair->NoteQueried();
       });
 }
 
@@ -448,7 +478,7 @@ Napi::Value QueuePairWrap::Query(const Napi::CallbackInfo& info) {
     AddonData::Of(env).ThrowErrno(env, "ibv_query_qp", error);
     return {};
   }
-  queue_pair->NoteState(attributes.qp_state);
+  queue_pair->NoteModified(attributes, QueuePair::kQueried);
   auto words = Napi::Uint32Array::New(env, kQpAttributeWords);
   PackQpAttributes(attributes, words.Data());
   return words;

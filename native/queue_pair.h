@@ -51,12 +51,12 @@ class QueuePair final : public Resource {
                                            const Extension* extension, uint32_t most_descriptors, int* error);
   ~QueuePair() override { Close(); }
 
-  // Posts `count` descriptors from `first` on, round the end of the descriptors; fewer when the queue is
-  // full. Everything is checked before anything is posted.
-  PostResult PostSend(uint32_t first, uint32_t count);
-  PostResult PostReceive(uint32_t first, uint32_t count);
+  // Posts the descriptors that are wanted; fewer when the queue is full. Everything is checked before
+  // anything is posted.
+  PostResult PostSend();
+  PostResult PostReceive();
   // As PostSend(), by ibv_wr_*: of a queue pair that was created with the operations it is to send.
-  PostResult PostExtended(uint32_t first, uint32_t count);
+  PostResult PostExtended();
   // The queue pair for ibv_wr_*, where it was created with `operation` (IBV_QP_EX_WITH_*); otherwise null.
   ibv_qp_ex* ForOperation(uint64_t operation) const {
     return send_operations_ & operation ? ibv_qp_to_qp_ex(verbs_) : nullptr;
@@ -67,9 +67,12 @@ class QueuePair final : public Resource {
   int Query(ibv_qp_attr* attributes, ibv_qp_init_attr* init) const;
 
   void NoteModified(const ibv_qp_attr& attributes, int mask);
-  void NoteState(ibv_qp_state state) { state_ = state; }
+  // A modification to RESET or ERR is on its way on another thread: what is posted meanwhile might never end.
+  void GoingTo(ibv_qp_state state) { posting_state_ = state; }
+  void Stays() { posting_state_ = state_; }
   // Notes what the device has, where something else has modified it.
   void NoteQueried();
+  static constexpr int kQueried = IBV_QP_STATE | IBV_QP_PORT | IBV_QP_MAX_QP_RD_ATOMIC;
   // A completion has failed: a connected queue pair is in the error state now, one for datagrams only its
   // send queue.
   void NoteFailure(bool of_send);
@@ -95,7 +98,7 @@ class QueuePair final : public Resource {
   const SharedQueue& send_queue() const { return *send_; }
   const SharedQueue& receive_queue() const { return *receive_; }
 
-  template <PostResult (QueuePair::*kPost)(uint32_t, uint32_t)>
+  template <PostResult (QueuePair::*kPost)()>
   static constexpr const char* Syscall() {
     if (kPost == &QueuePair::PostExtended) return "ibv_wr_complete";
     return kPost == &QueuePair::PostSend ? "ibv_post_send" : "ibv_post_recv";
@@ -113,14 +116,24 @@ class QueuePair final : public Resource {
   void DetachAll();
   // ibv_create_qp_ex, or ibv_open_qp.
   static ibv_qp* CreateExtended(const Parts& parts, ibv_qp_init_attr* init, const Extension& extension);
-
   // False, with `problem` set, for a descriptor of an operation that only ibv_wr_* has and that must not be.
   bool TranslateExtended(const SendDescriptor& descriptor, std::string* problem) const;
   void PostOne(ibv_qp_ex* extended, const SendDescriptor& descriptor, const ibv_send_wr& request) const;
-  // Both return false with `problem` set when the descriptor asks for what must not be.
-  bool TranslateSend(const SendDescriptor& descriptor, uint32_t place, uint32_t ahead, ibv_send_wr* request,
-                     ibv_sge* elements, std::string* problem);
-  bool TranslateTarget(const SendDescriptor& descriptor, uint32_t ahead, uint64_t bytes, ibv_send_wr* request,
+  // TranslateSend() of what is not plain, for those outside of its file.
+  bool TranslateAny(const SendDescriptor& descriptor, uint32_t place, WorkQueue::Request& noted,
+                    ibv_send_wr* request, std::string* problem);
+  void NoteState(ibv_qp_state state);
+
+  // Both return false with `problem` set when the descriptor asks for what must not be. Of a plain request,
+  // most of what could be wrong is known to be right.
+  bool IsPlain(const SendDescriptor& descriptor) const {
+    return descriptor.opcode < 32 && plain_opcodes_ >> descriptor.opcode & 1 && descriptor.sge_count == 1 &&
+           (descriptor.flags & ~kPlainFlags) == 0;
+  }
+  template <bool kPlain>
+  bool TranslateSend(const SendDescriptor& descriptor, uint32_t place, WorkQueue::Request& noted,
+                     ibv_send_wr* request, std::string* problem);
+  bool TranslateTarget(const SendDescriptor& descriptor, WorkQueue::Request& noted, ibv_send_wr* request,
                        std::string* problem);
 
   AddonData& addon_;
@@ -129,6 +142,9 @@ class QueuePair final : public Resource {
   ibv_qp_cap cap_;
   uint64_t send_operations_ = 0;  // IBV_QP_EX_WITH_*, of an extended queue pair
   ibv_qp_state state_ = IBV_QPS_RESET;
+  ibv_qp_state posting_state_ = IBV_QPS_RESET;  // state_, but where that is about to change
+  static constexpr uint8_t kPlainFlags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED;
+  uint32_t plain_opcodes_;  // a bit for each: they only read memory here, and go where the queue pair goes
   uint8_t initiator_depth_ = 0;
   uint64_t most_bytes_ = UINT64_MAX;  // of one message: the port's maximum, or its MTU for datagrams
   bool joined_srq_ = false;

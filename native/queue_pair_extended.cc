@@ -205,26 +205,29 @@ void QueuePair::PostOne(ibv_qp_ex* extended, const SendDescriptor& d, const ibv_
   }
 }
 
-PostResult QueuePair::PostExtended(uint32_t first, uint32_t count) {
+PostResult QueuePair::PostExtended() {
   ibv_qp_ex* extended = ibv_qp_to_qp_ex(verbs_);
   if (!extended || send_operations_ == 0) {
     return PostResult::Refused(kBadState, "this queue pair was created without sendOps");
   }
-  if (state_ != IBV_QPS_RTS && state_ != IBV_QPS_SQD && state_ != IBV_QPS_SQE && state_ != IBV_QPS_ERR) {
+  const ibv_qp_state state = posting_state_;
+  if (state != IBV_QPS_RTS && state != IBV_QPS_SQD && state != IBV_QPS_SQE && state != IBV_QPS_ERR) {
     return PostResult::Refused(kBadState, "this queue pair cannot send yet: it must be RTS");
   }
   PostResult result;
-  count = send_->Fitting(count);
+  const uint32_t count = send_->Fitting();
   if (count == 0) return result;
   const size_t most = send_->shape().max_sge;
   std::vector<SendDescriptor> descriptors(count);
   std::vector<ibv_send_wr> requests(count);
   std::vector<ibv_sge> elements(count * most);
   for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t place = send_->Place(first + i);
+    const uint32_t place = send_->Place(i);
     auto& d = descriptors[i] = send_->Read<SendDescriptor>(place);
     ibv_send_wr& request = requests[i] = {};
-    request.wr_id = send_->requests()->Prepare(i, static_cast<uint64_t>(d.id_high) << 32 | d.id);
+    request.sg_list = &elements[i * most];
+    auto& noted =
+        send_->requests()->Prepare(i, static_cast<uint64_t>(d.id_high) << 32 | d.id, &request.wr_id);
     request.send_flags = d.flags;
     const bool only_extended = d.opcode == kOpcodeFlush || d.opcode == kOpcodeAtomicWrite;
     const uint64_t operation = OperationOf(d.opcode);
@@ -233,7 +236,7 @@ PostResult QueuePair::PostExtended(uint32_t first, uint32_t count) {
     } else if (only_extended) {
       TranslateExtended(d, &result.problem);
     } else {
-      TranslateSend(d, place, i, &request, &elements[i * most], &result.problem);
+      TranslateAny(d, place, noted, &request, &result.problem);
     }
     if (result.problem.empty() && parts_.send_cq->context()->soft_roce() &&
         !(request.send_flags & IBV_SEND_INLINE) && !SameLengths(request)) {
@@ -242,8 +245,7 @@ PostResult QueuePair::PostExtended(uint32_t first, uint32_t count) {
           "postSend()";
     }
     if (!result.problem.empty()) {
-      return PostResult::Refused(kBadDescriptor,
-                                 "descriptor " + std::to_string(place) + ": " + result.problem);
+      return send_->Refuse(i + 1, result.problem);
     }
   }
   ibv_wr_start(extended);
@@ -251,7 +253,7 @@ PostResult QueuePair::PostExtended(uint32_t first, uint32_t count) {
   result.error = ErrorOfResult(ibv_wr_complete(extended));
   // All or none.
   result.posted = result.error == 0 ? count : 0;
-  send_->requests()->Commit(result.posted);
+  send_->requests()->Commit(result.posted, count);
   return result;
 }
 
@@ -297,13 +299,12 @@ Napi::Value SendTso(const Napi::CallbackInfo& info) {
   if (count > sends.shape().max_sge || header_length > UINT16_MAX || mss == 0 || mss > UINT16_MAX) {
     return Undefined(env, "ibv_wr_send_tso", EINVAL);
   }
-  if (sends.Fitting(1) == 0) {
+  if (sends.requests()->free() == 0) {
     addon.ThrowCode(env, "ERR_RDMA_QUEUE_FULL", "the send queue, or its completion queue, has no room");
     return {};
   }
-  WorkQueue& requests = *sends.requests();
   std::vector<ibv_sge> elements;
-  const uint64_t wr_id = requests.Prepare(0, id);
+  std::vector<std::shared_ptr<MemoryRegion>> regions;
   for (size_t i = 0; i < count; ++i) {
     uint64_t offset;
     uint32_t length;
@@ -317,9 +318,13 @@ Napi::Value SendTso(const Napi::CallbackInfo& info) {
       return Undefined(env, "ibv_wr_send_tso", EINVAL);
     }
     elements.push_back({region->iova() + offset, length, region->lkey()});
-    requests.Name(0, region->slot());
+    regions.push_back(std::move(region));
   }
-  if (handle) requests.NameAddress(0, handle->slot());
+  WorkQueue& requests = *sends.requests();
+  uint64_t wr_id;
+  auto& noted = requests.Prepare(0, id, &wr_id);
+  for (auto& region : regions) requests.Name(noted, *region);
+  if (handle) requests.NameAddress(noted, *handle);
   ibv_wr_start(extended);
   extended->wr_id = wr_id;
   extended->wr_flags = flags;
@@ -327,7 +332,7 @@ Napi::Value SendTso(const Napi::CallbackInfo& info) {
   if (handle) ibv_wr_set_ud_addr(extended, handle->verbs(), remote_qpn, remote_qkey);
   ibv_wr_set_sge_list(extended, elements.size(), elements.data());
   const int error = ErrorOfResult(ibv_wr_complete(extended));
-  if (error == 0) requests.Commit(1);
+  requests.Commit(error == 0 ? 1 : 0, 1);
   return Undefined(env, "ibv_wr_complete", error);
 }
 

@@ -45,11 +45,11 @@ void ReceiveWorkQueue::OnClosed() {
   queue_->requests().reset();
 }
 
-PostResult ReceiveWorkQueue::PostReceive(uint32_t first, uint32_t count) {
+PostResult ReceiveWorkQueue::PostReceive() {
   if (verbs_->state != IBV_WQS_RDY) {
     return PostResult::Refused(kBadState, "a work queue takes receives in the state ready only: modify() it");
   }
-  return queue_->PostReceives(first, count, [this](ibv_recv_wr* requests, ibv_recv_wr** bad) {
+  return queue_->PostReceives(0, [this](ibv_recv_wr* requests, ibv_recv_wr** bad) {
     return ibv_post_wq_recv(verbs_, requests, bad);
   });
 }

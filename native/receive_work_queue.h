@@ -27,7 +27,7 @@ class ReceiveWorkQueue final : public Resource {
                                                   int* error);
   ~ReceiveWorkQueue() override { Close(); }
 
-  PostResult PostReceive(uint32_t first, uint32_t count);
+  PostResult PostReceive();
   void OnClosed() override;
   bool drives_dma() const override { return true; }
 
@@ -35,7 +35,7 @@ class ReceiveWorkQueue final : public Resource {
   const std::shared_ptr<Memory>& memory() const { return memory_; }
   const SharedQueue& queue() const { return *queue_; }
 
-  template <PostResult (ReceiveWorkQueue::*)(uint32_t, uint32_t)>
+  template <PostResult (ReceiveWorkQueue::*)()>
   static constexpr const char* Syscall() {
     return "ibv_post_wq_recv";
   }

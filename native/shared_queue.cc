@@ -2,8 +2,6 @@
 
 #include <bit>
 
-#include "memory_region.h"
-
 namespace node_rdma {
 
 namespace {
@@ -32,63 +30,10 @@ bool QueueShape::Lay(uint32_t most_descriptors, uint64_t* size, QueueLayout* lay
   return *size <= kMostShared;
 }
 
-bool SharedQueue::Translate(const Elements& wanted, ibv_sge* elements, int* translated, uint64_t* total,
-                            std::string* problem) {
-  if (wanted.count > shape_.max_sge) {
-    *problem = std::to_string(wanted.count) + " scatter/gather elements, but the queue was created for " +
-               std::to_string(shape_.max_sge);
-    return false;
-  }
-  *translated = 0;
-  *total = 0;
-  for (uint32_t k = 0; k < wanted.count; ++k) {
-    // A copy: the shared memory may change under our hands, the checked values may not.
-    const ScatterGatherElement element =
-        wanted.count > 1 ? At<ScatterGatherElement>(layout_.elements)[wanted.place * shape_.max_sge + k]
-                         : wanted.only;
-    *total += element.length;
-    if (wanted.inlined && element.mr == kInlineArea) {
-      if (element.length > shape_.max_inline || wanted.count != 1) {
-        *problem = std::to_string(element.length) + " bytes inline, but maxInlineData is " +
-                   std::to_string(shape_.max_inline);
-        return false;
-      }
-      auto* bytes = At<std::byte>(layout_.inline_area + wanted.place * layout_.inline_stride);
-      if (element.length > 0)
-        elements[(*translated)++] = {reinterpret_cast<uint64_t>(bytes), element.length, 0};
-      continue;
-    }
-    MemoryRegion* region = addon_.regions.Find(element.mr);
-    if (!region || !region->usable()) {
-      *problem = "memory region " + std::to_string(element.mr) + " does not exist or is closed";
-      return false;
-    }
-    if (region->domain() != domain_) {
-      *problem = "the memory region belongs to another protection domain than the queue";
-      return false;
-    }
-    if (element.offset > region->length() || element.length > region->length() - element.offset) {
-      *problem = "offset " + std::to_string(element.offset) + " and length " +
-                 std::to_string(element.length) + " reach outside the memory region of " +
-                 std::to_string(region->length()) + " bytes";
-      return false;
-    }
-    if (wanted.device_writes && !region->locally_writable()) {
-      *problem = "the device would write into a memory region that was registered without localWrite";
-      return false;
-    }
-    if (wanted.inlined && !region->data()) {
-      *problem = "bytes cannot be inline from a memory region that this process does not see";
-      return false;
-    }
-    // An element of length 0 means 2^31 bytes to some devices.
-    if (element.length == 0) continue;
-    uint64_t address = wanted.inlined ? reinterpret_cast<uint64_t>(region->data() + element.offset)
-                                      : region->iova() + element.offset;
-    elements[(*translated)++] = {address, element.length, region->lkey()};
-    requests_->Name(wanted.ahead, element.mr);
-  }
-  return true;
+PostResult SharedQueue::Refuse(uint32_t prepared, const std::string& problem) {
+  const std::string which = std::to_string(Place(prepared - 1));
+  requests_->Commit(0, prepared);
+  return PostResult::Refused(kBadDescriptor, "descriptor " + which + ": " + problem);
 }
 
 Napi::Object SharedQueue::ToObject(Napi::Env env) const {

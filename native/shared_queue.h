@@ -10,8 +10,11 @@
 
 #include "addon_data.h"
 #include "descriptors.h"
+#include "memory_region.h"
+#include "util/deny.h"
 #include "util/memory.h"
 #include "util/verbs_error.h"
+#include "util/wrap.h"
 #include "work_queue.h"
 
 namespace node_rdma {
@@ -63,27 +66,36 @@ class SharedQueue {
  public:
   SharedQueue(AddonData& addon, ibv_pd* domain, std::shared_ptr<Memory> memory, const QueueLayout& layout,
               const QueueShape& shape)
-      : addon_(addon), domain_(domain), memory_(std::move(memory)), layout_(layout), shape_(shape) {}
+      : addon_(addon),
+        domain_(domain),
+        memory_(std::move(memory)),
+        layout_(layout),
+        shape_(shape),
+        regions_(addon.regions) {}
 
   QueueCounters* counters() const { return At<QueueCounters>(layout_.counters); }
   const QueueLayout& layout() const { return layout_; }
   const QueueShape& shape() const { return shape_; }
   std::optional<WorkQueue>& requests() { return requests_; }
 
-  // How many of `count` descriptors can be posted now.
-  uint32_t Fitting(uint32_t count) const {
-    return std::min({count, requests_->free(), layout_.descriptor_count});
+  // How many of the descriptors that JavaScript has written can be posted now, and where the next one lies.
+  uint32_t Fitting() const {
+    return std::min({counters()->wanted, requests_->free(), layout_.descriptor_count});
   }
-  uint32_t Place(uint32_t index) const { return index & (layout_.descriptor_count - 1); }
+  uint32_t Place(uint32_t ahead) const {
+    return (requests_->posted() + ahead) & (layout_.descriptor_count - 1);
+  }
 
   template <class Descriptor>
   Descriptor Read(uint32_t place) const {
     return At<Descriptor>(layout_.descriptors)[place];
   }
 
+  // Of `prepared` requests, the last did not pass: none of them is posted.
+  PostResult Refuse(uint32_t prepared, const std::string& problem);
+
   struct Elements {
     uint32_t place;  // of the descriptor
-    uint32_t ahead;  // of what is posted already
     uint32_t count;
     ScatterGatherElement only;  // where count is 1
     bool device_writes;
@@ -92,12 +104,13 @@ class SharedQueue {
 
   // Turns a descriptor's elements into verbs' own, and names their regions in the request. False, with
   // `problem` set, when they ask for what must not be.
-  bool Translate(const Elements& wanted, ibv_sge* elements, int* translated, uint64_t* total,
-                 std::string* problem);
+  bool Translate(const Elements& wanted, WorkQueue::Request& request, ibv_sge* elements, int* translated,
+                 uint64_t* total, std::string* problem);
 
-  // Posts receives: everything is checked before `post`, the verbs function, is called.
+  // Posts receives: everything is checked before `post`, the verbs function, is called. A receive of fewer
+  // bytes than `least` could take no message at all.
   template <class Post>
-  PostResult PostReceives(uint32_t first, uint32_t count, Post post);
+  PostResult PostReceives(uint64_t least, Post post);
 
   Napi::Object ToObject(Napi::Env env) const;
 
@@ -113,12 +126,68 @@ class SharedQueue {
   QueueLayout layout_;
   QueueShape shape_;
   std::optional<WorkQueue> requests_;
+  SlotTable<MemoryRegion, 24>::Finder regions_;
 };
 
+// Inlined, since most callers know most of what is wanted.
+[[gnu::always_inline]] inline bool SharedQueue::Translate(const Elements& wanted, WorkQueue::Request& request,
+                                                          ibv_sge* elements, int* translated, uint64_t* total,
+                                                          std::string* problem) {
+  if (wanted.count > shape_.max_sge) [[unlikely]] {
+    return Deny(problem, wanted.count, " scatter/gather elements, but the queue was created for ",
+                shape_.max_sge);
+  }
+  int count = 0;
+  uint64_t bytes = 0;
+  for (uint32_t k = 0; k < wanted.count; ++k) {
+    // A copy: the shared memory may change under our hands, the checked values may not.
+    const ScatterGatherElement element =
+        wanted.count > 1 ? At<ScatterGatherElement>(layout_.elements)[wanted.place * shape_.max_sge + k]
+                         : wanted.only;
+    bytes += element.length;
+    if (wanted.inlined && element.mr == kInlineArea) {
+      if (element.length > shape_.max_inline || wanted.count != 1) [[unlikely]] {
+        return Deny(problem, element.length, " bytes inline, but maxInlineData is ", shape_.max_inline);
+      }
+      auto* data = At<std::byte>(layout_.inline_area + wanted.place * layout_.inline_stride);
+      if (element.length > 0) elements[count++] = {reinterpret_cast<uint64_t>(data), element.length, 0};
+      continue;
+    }
+    MemoryRegion* region = regions_.Find(element.mr);
+    if (!region || !region->usable()) [[unlikely]] {
+      return Deny(problem, "memory region ", element.mr, " does not exist or is closed");
+    }
+    if (region->domain() != domain_) [[unlikely]] {
+      return Deny(problem, "the memory region belongs to another protection domain than the queue");
+    }
+    if (element.offset > region->length() || element.length > region->length() - element.offset)
+        [[unlikely]] {
+      return Deny(problem, "offset ", element.offset, " and length ", element.length,
+                  " reach outside the memory region of ", region->length(), " bytes");
+    }
+    if (wanted.device_writes && !region->locally_writable()) [[unlikely]] {
+      return Deny(problem,
+                  "the device would write into a memory region that was registered without localWrite");
+    }
+    if (wanted.inlined && !region->data()) [[unlikely]] {
+      return Deny(problem, "bytes cannot be inline from a memory region that this process does not see");
+    }
+    // An element of length 0 means 2^31 bytes to some devices.
+    if (element.length == 0) continue;
+    const uint64_t address = wanted.inlined ? reinterpret_cast<uint64_t>(region->data() + element.offset)
+                                            : region->iova() + element.offset;
+    elements[count++] = {address, element.length, region->lkey()};
+    requests_->Name(request, *region);
+  }
+  *translated = count;
+  *total = bytes;
+  return true;
+}
+
 template <class Post>
-PostResult SharedQueue::PostReceives(uint32_t first, uint32_t count, Post post) {
+PostResult SharedQueue::PostReceives(uint64_t least, Post post) {
   PostResult result;
-  count = Fitting(count);
+  const uint32_t count = Fitting();
   if (count == 0) return result;
   auto& requests = addon_.receive_requests;
   auto& elements = addon_.elements;
@@ -126,64 +195,48 @@ PostResult SharedQueue::PostReceives(uint32_t first, uint32_t count, Post post) 
   if (requests.size() < count) requests.resize(count);
   if (elements.size() < count * most) elements.resize(count * most);
   for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t place = Place(first + i);
+    const uint32_t place = Place(i);
     const auto descriptor = Read<ReceiveDescriptor>(place);
     ibv_recv_wr& request = requests[i];
-    request = {};
-    request.wr_id = requests_->Prepare(i, static_cast<uint64_t>(descriptor.id_high) << 32 | descriptor.id);
+    auto& noted = requests_->Prepare(i, static_cast<uint64_t>(descriptor.id_high) << 32 | descriptor.id,
+                                     &request.wr_id);
     request.sg_list = &elements[i * most];
     uint64_t total = 0;
-    const Elements wanted = {
-        place, i, descriptor.sge_count, descriptor.sge, /*device_writes=*/true, /*inlined=*/false};
-    if (!Translate(wanted, request.sg_list, &request.num_sge, &total, &result.problem)) {
-      return PostResult::Refused(kBadDescriptor,
-                                 "descriptor " + std::to_string(place) + ": " + result.problem);
+    const Elements wanted = {place, descriptor.sge_count, descriptor.sge, /*device_writes=*/true,
+                             /*inlined=*/false};
+    if (!Translate(wanted, noted, request.sg_list, &request.num_sge, &total, &result.problem)) {
+      return Refuse(i + 1, result.problem);
+    }
+    if (total < least) {
+      return Refuse(i + 1, std::to_string(total) + " bytes take no datagram: the GRH before it needs " +
+                               std::to_string(least));
     }
     request.next = i + 1 < count ? &requests[i + 1] : nullptr;
   }
   ibv_recv_wr* bad = nullptr;
   result.error = ErrorOfResult(post(requests.data(), &bad));
   result.posted = result.error == 0 ? count : static_cast<uint32_t>(bad ? bad - requests.data() : 0);
-  requests_->Commit(result.posted);
+  requests_->Commit(result.posted, count);
   return result;
 }
 
-// The body of a function that posts, bound to its queue: postSend(first, count) => posted.
-// `Native` has usable() and kKindName.
-template <class Native, PostResult (Native::*kPost)(uint32_t, uint32_t)>
+// The body of a function that posts, bound to its queue: posts what `wanted` of its counters says, and tells
+// how much it was by `posted`.
+template <class Native, PostResult (Native::*kPost)()>
 napi_value PostHot(napi_env env, napi_callback_info info) {
-  size_t argc = 2;
-  napi_value argv[2];
-  void* data;
-  napi_get_cb_info(env, info, &argc, argv, nullptr, &data);
-  auto& native = *static_cast<std::shared_ptr<Native>*>(data);
-  if (!native->usable()) {
-    AddonData::Of(env).ThrowCode(env, "ERR_RDMA_CLOSED", std::string(Native::kKindName) + " is closed");
-    return nullptr;
-  }
-  uint32_t first, count;
-  if (napi_get_value_uint32(env, argv[0], &first) != napi_ok ||
-      napi_get_value_uint32(env, argv[1], &count) != napi_ok) {
-    napi_throw_type_error(env, "ERR_INVALID_ARG_TYPE", "\"first\" and \"count\" must be numbers");
-    return nullptr;
-  }
-  const PostResult result = (native.get()->*kPost)(first, count);
+  Native* native = Hot<Native>(env, info);
+  if (!native) return nullptr;
+  const PostResult result = (native->*kPost)();
   if (result.code) {
     AddonData::Of(env).ThrowCode(env, result.code, result.problem);
-    return nullptr;
-  }
-  napi_value posted;
-  napi_create_uint32(env, result.posted, &posted);
-  if (result.error) {
+  } else if (result.error) {
     Napi::Value error =
         AddonData::Of(env).ErrorFromErrno(env, Native::template Syscall<kPost>(), result.error);
-    if (!error.IsEmpty()) {
-      error.As<Napi::Object>().Set("posted", posted);
-      napi_throw(env, error);
-    }
-    return nullptr;
+    if (error.IsEmpty()) return nullptr;
+    error.As<Napi::Object>().Set("posted", result.posted);
+    napi_throw(env, error);
   }
-  return posted;
+  return nullptr;
 }
 
 }  // namespace node_rdma

@@ -56,8 +56,8 @@ void SharedReceiveQueue::OnClosed() {
   queue_->requests().reset();
 }
 
-PostResult SharedReceiveQueue::PostReceive(uint32_t first, uint32_t count) {
-  return queue_->PostReceives(first, count, [this](ibv_recv_wr* requests, ibv_recv_wr** bad) {
+PostResult SharedReceiveQueue::PostReceive() {
+  return queue_->PostReceives(/*least=*/0, [this](ibv_recv_wr* requests, ibv_recv_wr** bad) {
     return ibv_post_srq_recv(verbs_, requests, bad);
   });
 }

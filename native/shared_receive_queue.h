@@ -33,7 +33,7 @@ class SharedReceiveQueue final : public Resource {
                                                     int* error);
   ~SharedReceiveQueue() override { Close(); }
 
-  PostResult PostReceive(uint32_t first, uint32_t count);
+  PostResult PostReceive();
 
   // As ResizeQueue() calls them. EOVERFLOW where a completion queue has no room for what it would be given.
   int BeginResize(uint32_t max_wr);
@@ -62,13 +62,13 @@ class SharedReceiveQueue final : public Resource {
     uint64_t id = 0;          // of the operation
     uint64_t receive_id = 0;  // of the receive, where it adds one
     std::vector<ibv_sge> elements;
-    std::vector<MrSlot> regions;
+    std::vector<std::shared_ptr<MemoryRegion>> regions;
   };
   // Returns 0 or a positive errno. On the JavaScript thread.
   int PostTagOperation(TagOperation& operation);
   ibv_pd* domain() const { return domain_; }
 
-  template <PostResult (SharedReceiveQueue::*)(uint32_t, uint32_t)>
+  template <PostResult (SharedReceiveQueue::*)()>
   static constexpr const char* Syscall() {
     return "ibv_post_srq_recv";
   }

@@ -17,15 +17,15 @@ int SharedReceiveQueue::PostTagOperation(TagOperation& operation) {
   const uint32_t places = (adds ? 1 : 0) + (completes ? 1 : 0);
   if (requests.free() < places) return ENOMEM;
   if (adds) {
-    operation.verbs.tm.add.recv_wr_id = requests.Prepare(0, operation.receive_id);
+    auto& noted = requests.Prepare(0, operation.receive_id, &operation.verbs.tm.add.recv_wr_id);
     operation.verbs.tm.add.sg_list = operation.elements.data();
     operation.verbs.tm.add.num_sge = static_cast<int>(operation.elements.size());
-    for (MrSlot region : operation.regions) requests.Name(0, region);
+    for (auto& region : operation.regions) requests.Name(noted, *region);
   }
-  if (completes) operation.verbs.wr_id = requests.Prepare(adds ? 1 : 0, operation.id);
+  if (completes) requests.Prepare(adds ? 1 : 0, operation.id, &operation.verbs.wr_id);
   ibv_ops_wr* bad = nullptr;
   const int error = ErrorOfResult(ibv_post_srq_ops(verbs_, &operation.verbs, &bad));
-  if (error == 0) requests.Commit(places);
+  requests.Commit(error == 0 ? places : 0, places);
   return error;
 }
 
@@ -76,7 +76,7 @@ Napi::Value PostSrqOps(const Napi::CallbackInfo& info) {
       return Undefined(env, "ibv_post_srq_ops", EINVAL);
     }
     operation.elements.push_back({region->iova() + offset, length, region->lkey()});
-    operation.regions.push_back(region->slot());
+    operation.regions.push_back(region);
   }
   if (int error = queue->PostTagOperation(operation)) return Undefined(env, "ibv_post_srq_ops", error);
   return Napi::Number::New(env, verbs.tm.handle);

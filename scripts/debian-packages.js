@@ -5,7 +5,7 @@
  * `command` (in PATH) or `file` tells that the need is met without the package, as on another distribution.
  *
  * @typedef {{ name: string, why: string, command?: string, file?: string }} DebianPackage
- * @typedef {'build' | 'run' | 'machine' | 'test' | 'check'} PackageGroup
+ * @typedef {'build' | 'run' | 'machine' | 'test' | 'bench' | 'check'} PackageGroup
  */
 
 /** @type {Record<PackageGroup, DebianPackage[]>} */
@@ -40,6 +40,14 @@ export const debianPackages = {
     { name: 'perftest', why: 'peers: ib_send_bw, ib_write_lat, …', command: 'ib_send_bw' },
     { name: 'tcpdump', why: 'shows what really goes over the wire', command: 'tcpdump' },
     { name: 'chromium', why: 'reads the pages that perf --report writes', command: 'chromium' },
+  ],
+  bench: [
+    {
+      name: 'python3-pyverbs',
+      why: 'what we are compared with',
+      file: '/usr/lib/python3/dist-packages/pyverbs/__init__.py',
+    },
+    { name: 'valgrind', why: 'counts instructions (callgrind)', command: 'valgrind' },
   ],
   check: [
     { name: 'cmake', why: 'writes compile_commands.json', command: 'cmake' },

@@ -18,7 +18,7 @@ await runMain(async () => {
   const env = {
     ...process.env,
     NODE_RDMA_ADDON: addon,
-    LD_PRELOAD: runtime,
+    LD_PRELOAD: [runtime, process.env.LD_PRELOAD].filter(Boolean).join(':'),
     ASAN_OPTIONS: process.env.ASAN_OPTIONS ?? 'detect_leaks=0',
     UBSAN_OPTIONS: process.env.UBSAN_OPTIONS ?? 'print_stacktrace=1',
   };

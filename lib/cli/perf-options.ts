@@ -87,7 +87,9 @@ const groups: Record<string, readonly Row[]> = {
     ['-x, --gid-index <n>', "index in the port's GID table (default: the best for RoCE v2)", wholeNumber],
     ['--ipv6', 'choose a GID of an IPv6 address'],
     ['-m, --mtu <bytes>', 'path MTU (default: the active MTU of the port)', wholeNumber],
-    ['-p, --port <n>', 'TCP port of the server (default: 18515)', wholeNumber],
+    ['-p, --port <n>', 'port of the server, of TCP or of rdma_cm (default: 18515)', wholeNumber],
+    ['-z, --comm-rdma-cm', 'talk over rdma_cm instead of TCP'],
+    ['-R, --rdma-cm', 'connect the queue pairs by rdma_cm, too; the address decides on the device'],
     ['--source-ip <address>', 'local address that a client connects from'],
     ['--timeout <seconds>', 'for each step of the talk with the peer (default: 30)', seconds],
     ['--stall-timeout <seconds>', 'without any completion (default: 10)', seconds],
@@ -108,10 +110,14 @@ const groups: Record<string, readonly Row[]> = {
 };
 
 /** As perftest spells them; understood, and not shown. */
-const otherSpellings = ['inline_size', 'retry_count', 'pkey_index', 'report_gbits', 'atomic_type'];
-const refused: readonly Row[] = [
-  ['-R, --rdma_cm', ''],
-  ['-z, --comm_rdma_cm', ''],
+const otherSpellings = [
+  'inline_size',
+  'retry_count',
+  'pkey_index',
+  'report_gbits',
+  'atomic_type',
+  'rdma_cm',
+  'comm_rdma_cm',
 ];
 
 export function addPerfOptions(command: Command): Command {
@@ -123,11 +129,10 @@ export function addPerfOptions(command: Command): Command {
     }
   }
   for (const name of otherSpellings) {
-    const [flags, description, parse] = known.get(name.replace('_', '-'))!;
+    const [flags, description, parse] = known.get(name.replaceAll('_', '-'))!;
     const argument = / <.*>$/.exec(flags)?.[0] ?? '';
     command.addOption(optionOf([`--${name}${argument}`, description, parse]).hideHelp());
   }
-  for (const row of refused) command.addOption(optionOf(row).hideHelp());
   return command.addOption(new Option('-F, --CPU-freq', 'no clock here needs it').hideHelp());
 }
 
@@ -151,6 +156,8 @@ export function normalize(flags: Record<string, unknown>): PerfFlags {
 const flagOf: Partial<Record<keyof PerfOptions, string>> = {
   port: '-p',
   sourceAddress: '--source-ip',
+  commRdmaCm: '-z',
+  rdmaCm: '-R',
   device: '-d',
   devicePort: '-i',
   gidIndex: '-x',
@@ -189,11 +196,6 @@ export function inFlags(message: string): string {
 
 /** @throws Error for what is not offered, or does not go together */
 export function toPerfOptions(test: string, host: string | undefined, flags: PerfFlags): PerfOptions {
-  if (flags.rdmaCm || flags.commRdmaCm) {
-    throw new Error(
-      `${flags.rdmaCm ? '-R' : '-z'} is not offered yet: queue pairs are connected by an exchange over TCP. Leave it out at both ends.`,
-    );
-  }
   if (flags.all && flags.size !== undefined) throw new Error('-a and -s exclude each other');
   const milliseconds = (value: number | undefined) => (value === undefined ? undefined : value * 1000);
   return {
@@ -201,6 +203,8 @@ export function toPerfOptions(test: string, host: string | undefined, flags: Per
     host,
     port: flags.port,
     sourceAddress: flags.sourceIp,
+    commRdmaCm: flags.commRdmaCm,
+    rdmaCm: flags.rdmaCm,
     device: flags.ibDev,
     devicePort: flags.ibPort,
     gidIndex: flags.gidIndex,

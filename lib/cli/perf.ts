@@ -14,8 +14,7 @@ export function addPerfCommand(program: Command): void {
     .addHelpText(
       'after',
       `
-Both ends must have the same test, -s or -a, -n or -D, -b, -c and -q. The letters and their meaning are those of perftest.
-Not offered yet: connecting by rdma_cm (perftest's -R and -z).
+Both ends must have the same test, -s or -a, -n or -D, -b, -c, -q, -R and -z. The letters and their meaning are those of perftest.
 Exit status: 0; 1 if anything failed, or a rate is below its limit; 130 after Ctrl-C, which prints what was measured.
 
   node-rdma perf write-bw                          on one host

@@ -26,11 +26,11 @@ export interface Flow {
   /** The peer's memory, once connected. */
   remote: RemoteRegion | undefined;
   /** Where datagrams go, once connected. */
-  target: { ah: AddressHandle; qpNum: number } | undefined;
+  target: { ah: AddressHandle; qpNum: number; qkey: number } | undefined;
 }
 
 /** What perftest uses for datagrams. */
-export const QKEY = 0x11111111;
+const QKEY = 0x11111111;
 /** For a receiver that falls behind to slow its sender down, however long: a watchdog ends it if need be. */
 const RNR_FOR_EVER = 7;
 
@@ -50,7 +50,7 @@ export class Endpoint {
   readonly flows: readonly Flow[];
   /** Bytes of each queue pair's memory in each direction. */
   readonly room: number;
-  readonly #pd: ProtectionDomain;
+  readonly pd: ProtectionDomain;
 
   private constructor(
     plan: Plan,
@@ -61,7 +61,7 @@ export class Endpoint {
     room: number,
   ) {
     this.plan = plan;
-    this.#pd = pd;
+    this.pd = pd;
     this.cq = cq;
     this.mr = mr;
     this.flows = flows;
@@ -103,7 +103,21 @@ export class Endpoint {
 
   /** Connects each queue pair to its peer; those for datagrams get the way there. */
   async connect(keys: readonly Key[], mtu: Mtu): Promise<void> {
+    this.reach(keys);
     for (const [i, flow] of this.flows.entries()) await this.#connectFlow(flow, keys[i]!, mtu);
+  }
+
+  /** Notes the peer's memory, as its keys tell it. */
+  reach(keys: readonly Key[]): void {
+    for (const [i, flow] of this.flows.entries()) {
+      flow.remote = new RemoteRegion(keys[i]!.address, keys[i]!.rkey, this.room);
+    }
+  }
+
+  /** In bytes, as the queue pairs have it. Those for datagrams have none: then it is `otherwise`. */
+  pathMtu(otherwise: Mtu): Mtu {
+    const { qp } = this.flows[0]!;
+    return qp.type === 'ud' ? otherwise : qp.query().pathMtu;
   }
 
   async #connectFlow(flow: Flow, key: Key, mtu: Mtu): Promise<void> {
@@ -113,10 +127,10 @@ export class Endpoint {
     if (settings.connection === 'ud') {
       await flow.qp.start({ port, qkey: QKEY, pkeyIndex });
       const vector = { dgid: key.gid, dlid: key.lid, portNum: port, sl, trafficClass };
-      flow.target = { ah: await this.#pd.createAh({ ...vector, gid: selection }), qpNum: key.qpNum };
+      const ah = await this.pd.createAh({ ...vector, gid: selection });
+      flow.target = { ah, qpNum: key.qpNum, qkey: QKEY };
       return;
     }
-    flow.remote = new RemoteRegion(key.address, key.rkey, this.room);
     // Reads of ours that the peer serves at a time, which C programs give as their own limit, whatever ours is.
     const maxRdAtomic = Math.min(key.outstandingReads, context.queryDevice().maxQpInitRdAtom);
     await flow.qp.connect(

@@ -8,12 +8,17 @@ export interface PerfOptions {
   test: PerfTest;
   /** The server to connect to; without one this end is the server, for one client. */
   host?: string | undefined;
-  /** TCP port of the server, 18515 by default; a server may take 0, for any. */
+  /** Port of the server, of TCP or of rdma_cm; 18515 by default; a server may take 0, for any. */
   port?: number | undefined;
   /** Local address that a client connects from. */
   sourceAddress?: string | undefined;
 
-  /** By default the first one. */
+  /** Talk to the peer over a connection of rdma_cm instead of TCP; `host` is an address with an RDMA device. */
+  commRdmaCm?: boolean | undefined;
+  /** Connect the queue pairs by rdma_cm, too. Not for `'uc'`. MTU, GID, service level and P_Key are then those of the address. */
+  rdmaCm?: boolean | undefined;
+
+  /** By default the first one; with `rdmaCm` that of the address. */
   device?: string | undefined;
   /** Port of the device, from 1; 1 by default. */
   devicePort?: number | undefined;
@@ -79,7 +84,7 @@ export interface PerfOptions {
   stallTimeout?: number | undefined;
   /** Ends it: the error that the promise rejects with has what was measured until then as `result`. */
   signal?: AbortSignal | undefined;
-  /** A server: it waits for its client on this TCP port. */
+  /** A server: it waits for its client on this port. */
   onListening?: ((port: number) => void) | undefined;
   /** A few times a second, while it measures. */
   onProgress?: ((progress: PerfProgress) => void) | undefined;
@@ -133,6 +138,8 @@ export interface Settings {
   samples: boolean;
   timeout: number;
   stallTimeout: number;
+  commRdmaCm: boolean;
+  rdmaCm: boolean;
 }
 
 const defaultSize = { bw: 65536, lat: 2 } as const;
@@ -142,6 +149,8 @@ const knownOptions: Record<keyof PerfOptions, true> = {
   host: true,
   port: true,
   sourceAddress: true,
+  commRdmaCm: true,
+  rdmaCm: true,
   device: true,
   devicePort: true,
   gidIndex: true,
@@ -252,6 +261,8 @@ export function resolveOptions(options: PerfOptions): Settings {
     samples: options.samples ?? false,
     timeout: integer('timeout', options.timeout ?? 30_000, 1, 2 ** 31 - 1),
     stallTimeout: integer('stallTimeout', options.stallTimeout ?? 10_000, 1, 2 ** 31 - 1),
+    commRdmaCm: (options.commRdmaCm ?? false) || (options.rdmaCm ?? false),
+    rdmaCm: rdmaCmOf(options),
   };
 }
 
@@ -331,6 +342,19 @@ function inlineOf({ test, inlineSize = 0 }: PerfOptions, verb: Verb): number {
   if (inlineSize !== 0 && (verb === 'read' || verb === 'atomic'))
     throw outOfRange('inlineSize', `absent for ${test}: its data comes from the peer`, inlineSize);
   return integer('inlineSize', inlineSize, 0, 912);
+}
+
+const ofAddress = ['gidIndex', 'ipv6', 'mtu', 'serviceLevel', 'pkeyIndex'] as const;
+
+function rdmaCmOf(options: PerfOptions): boolean {
+  const { rdmaCm = false, connection } = options;
+  if (!rdmaCm) return false;
+  if (connection === 'uc') throw outOfRange('rdmaCm', 'absent for UC, which rdma_cm does not connect', true);
+  for (const name of ofAddress) {
+    if (options[name] !== undefined && options[name] !== false)
+      throw outOfRange(name, 'absent with rdmaCm: it is that of the address', options[name]);
+  }
+  return true;
 }
 
 function outstandingOf({ test, outstandingReads }: PerfOptions, verb: Verb): number | undefined {

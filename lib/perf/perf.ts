@@ -15,6 +15,7 @@ import { runSession, type Connected, type SessionHooks } from './session.js';
 import type { PerfTest } from './kinds.js';
 import type { Exchange, Role } from './wire/exchange.js';
 import type { OurPeer } from './wire/our-kind.js';
+import { acceptCm, connectCm, type CmExchange } from './wire/cm.js';
 import { acceptTcp, connectTcp } from './wire/tcp.js';
 
 /** A measurement with all that is needed to judge it later. Plain data, in the same form as `node-rdma perf --json` prints. */
@@ -60,6 +61,8 @@ export interface QueuePairSummary {
   address: string;
 }
 
+const DEFAULT_PORT = 18_515;
+
 /** Hooks for those inside this library. */
 export type InnerHooks = Pick<SessionHooks, 'onFinished' | 'onResult'> & {
   /** The ends are connected, and nothing is measured yet. */
@@ -73,7 +76,7 @@ export type InnerHooks = Pick<SessionHooks, 'onFinished' | 'onResult'> & {
  * @throws TypeError, RangeError for an option that does not fit; RdmaError: `ERR_RDMA_LIMIT`, `ERR_RDMA_NO_GID` and others for what
  * the device cannot do, `ERR_RDMA_NO_PEER` where none is reached, `ERR_RDMA_MISMATCH` where a peer of this library was given other
  * options, `ERR_RDMA_PEER_LOST`, `ERR_RDMA_TIMEOUT`, `ERR_RDMA_PROTOCOL`; WorkCompletionError for a message that failed; AbortError. All
- * but the first two have what was measured until then as `result`.
+ * but the first two have what was measured until then as `result`, unless with `rdmaCm` no peer was reached.
  */
 export async function perf(options: PerfOptions): Promise<PerfResult> {
   return measure(options, {});
@@ -82,11 +85,23 @@ export async function perf(options: PerfOptions): Promise<PerfResult> {
 /** {@link perf}, with hooks. */
 export async function measure(options: PerfOptions, hooks: InnerHooks): Promise<PerfResult> {
   const settings = resolveOptions(options);
-  const context = openDevice(options.device);
+  const { device } = options;
+  // With rdma_cm it is the address that decides on the device.
+  const early = settings.rdmaCm && device === undefined ? await meetByCm(settings, options) : undefined;
+  const context = openEarly(early, device);
   try {
-    return await measureOn(context, settings, options, hooks);
+    return await measureOn(context, settings, options, hooks, early);
   } finally {
     context.close({ cascade: true });
+  }
+}
+
+function openEarly(exchange: CmExchange | undefined, device: string | undefined): Context {
+  try {
+    return openDevice(device ?? exchange?.device);
+  } catch (error) {
+    exchange?.destroy();
+    throw error;
   }
 }
 
@@ -95,12 +110,13 @@ async function measureOn(
   settings: Settings,
   options: PerfOptions,
   hooks: InnerHooks,
+  early: Exchange | undefined,
 ): Promise<PerfResult> {
   const plan = makePlan(settings, context);
   const result = describe(plan, options.host === undefined ? 'server' : 'client');
-  let exchange: Exchange | undefined;
+  let exchange = early;
   try {
-    exchange = await meet(settings, options);
+    exchange ??= await meet(settings, options);
     const { peer } = exchange;
     await runSession(plan, exchange, {
       signal: options.signal,
@@ -124,11 +140,23 @@ async function measureOn(
   }
 }
 
-function meet(settings: Settings, { host, port = 18_515, sourceAddress, signal, onListening }: PerfOptions) {
+function meet(settings: Settings, options: PerfOptions): Promise<Exchange> {
+  if (settings.commRdmaCm) return meetByCm(settings, options);
   const { timeout } = settings;
+  const { host, port = DEFAULT_PORT, sourceAddress, signal, onListening } = options;
   return host === undefined
     ? acceptTcp({ port, timeout, signal, onListening })
     : connectTcp(host, { port, timeout, signal, sourceAddress });
+}
+
+function meetByCm(
+  { timeout, rdmaCm: queuePairs }: Settings,
+  { host, port = DEFAULT_PORT, sourceAddress, signal, onListening }: PerfOptions,
+): Promise<CmExchange> {
+  const options = { port, timeout, signal, queuePairs };
+  return host === undefined
+    ? acceptCm({ ...options, onListening })
+    : connectCm(host, { ...options, sourceAddress });
 }
 
 function describe(plan: Plan, role: Role): PerfResult {
@@ -147,8 +175,8 @@ function describe(plan: Plan, role: Role): PerfResult {
   };
 }
 
-function summarize(address: string, { agreement, local, remote }: Connected): PerfConnection {
-  const { peer, mtu } = agreement;
+function summarize(address: string, { agreement, pathMtu, local, remote }: Connected): PerfConnection {
+  const { peer } = agreement;
   const brief = ({ qpNum, psn, gid, rkey, address: at }: Connected['local'][number]): QueuePairSummary => ({
     qpNum,
     psn,
@@ -158,7 +186,7 @@ function summarize(address: string, { agreement, local, remote }: Connected): Pe
   });
   return {
     peer: { address, perftest: peer.version, nodeRdma: peer.ours },
-    pathMtu: mtu,
+    pathMtu,
     queuePairs: local.map((key, i) => ({ local: brief(key), remote: brief(remote[i]!) })),
   };
 }

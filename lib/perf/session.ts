@@ -1,3 +1,4 @@
+import type { Mtu } from '../verbs/constants.js';
 import { RdmaError } from '../verbs/errors.js';
 import { Endpoint } from './endpoint.js';
 import { BandwidthMeasurement } from './loops/bandwidth.js';
@@ -24,6 +25,7 @@ export interface SessionHooks {
 /** Two ends that are connected. */
 export interface Connected {
   agreement: Agreement;
+  pathMtu: Mtu;
   local: Key[];
   remote: Key[];
 }
@@ -36,6 +38,7 @@ export interface Connected {
 export async function runSession(plan: Plan, exchange: Exchange, hooks: SessionHooks): Promise<void> {
   const agreement = await open(exchange, plan);
   const endpoint = await Endpoint.open(plan, agreement);
+  await exchange.join?.(endpoint);
   await new Session(plan, exchange, endpoint, agreement, hooks).run();
   hooks.onFinished?.(endpoint);
 }
@@ -74,9 +77,14 @@ class Session {
       if (step === 'sync') await this.#sync();
       else remote = await this.#swapKeys();
     }
-    this.#checkGids(remote[0]!);
-    await this.#endpoint.connect(remote, this.#agreement.mtu);
-    this.#hooks.onConnected?.({ agreement: this.#agreement, local: this.#keys, remote });
+    if (this.#exchange.join === undefined) {
+      this.#checkGids(remote[0]!);
+      await this.#endpoint.connect(remote, this.#agreement.mtu);
+    } else {
+      this.#endpoint.reach(remote);
+    }
+    const pathMtu = this.#endpoint.pathMtu(this.#agreement.mtu);
+    this.#hooks.onConnected?.({ agreement: this.#agreement, pathMtu, local: this.#keys, remote });
     for (const step of after) {
       if (step === 'sync') await this.#sync();
       else await this.#swapKeys();

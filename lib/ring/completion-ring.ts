@@ -2,7 +2,15 @@ import type { CompletionQueue } from '../verbs/completion-queue.js';
 import type { WorkCompletion } from '../verbs/work-completion.js';
 import { CompletionCounters, CompletionRecord } from '../verbs/layout.js';
 
-const WORDS = CompletionRecord.size / 4;
+// Copies, since the compiler looks up what is imported again at each use.
+const SIZE = CompletionRecord.size;
+const STATUS = CompletionRecord.status;
+const OPCODE = CompletionRecord.opcode;
+const FLAGS = CompletionRecord.flags;
+const WORDS = SIZE / 4;
+const BYTE_LENGTH = CompletionRecord.byteLength / 4;
+const IMM_DATA = CompletionRecord.immData / 4;
+const QP_NUM = CompletionRecord.qpNum / 4;
 
 /**
  * Completions as records in shared memory: poll a batch, then read the fields that matter. A batch is valid until the
@@ -12,18 +20,16 @@ export class CompletionRing {
   readonly #queue: CompletionQueue;
   readonly #words: Uint32Array;
   readonly #bytes: Uint8Array;
-  readonly #poll: (limit: number) => number;
 
   constructor(queue: CompletionQueue) {
     this.#queue = queue;
     this.#words = new Uint32Array(queue.native.records, CompletionCounters.size);
     this.#bytes = new Uint8Array(queue.native.records, CompletionCounters.size);
-    this.#poll = queue.native.poll;
   }
 
   /** Takes up to `limit` completions off the queue; returns how many. `ibv_poll_cq` */
   poll(limit = 0xffffffff): number {
-    return this.#poll(limit);
+    return this.#queue.fill(limit);
   }
 
   /** The low 32 bits of the request's identifier. */
@@ -33,31 +39,31 @@ export class CompletionRing {
 
   /** `enum ibv_wc_status`: 0 is success. */
   status(index: number): number {
-    return this.#bytes[index * CompletionRecord.size + CompletionRecord.status]!;
+    return this.#bytes[index * SIZE + STATUS]!;
   }
 
   /** `enum ibv_wc_opcode`: 128 and above are receives. */
   opcode(index: number): number {
-    return this.#bytes[index * CompletionRecord.size + CompletionRecord.opcode]!;
+    return this.#bytes[index * SIZE + OPCODE]!;
   }
 
   /** Flags of `CompletionFlags`. */
   flags(index: number): number {
-    return this.#bytes[index * CompletionRecord.size + CompletionRecord.flags]!;
+    return this.#bytes[index * SIZE + FLAGS]!;
   }
 
   /** Bytes received or read. */
   byteLength(index: number): number {
-    return this.#words[index * WORDS + CompletionRecord.byteLength / 4]!;
+    return this.#words[index * WORDS + BYTE_LENGTH]!;
   }
 
   /** Immediate data in host order, or the rkey that was invalidated. */
   immData(index: number): number {
-    return this.#words[index * WORDS + CompletionRecord.immData / 4]!;
+    return this.#words[index * WORDS + IMM_DATA]!;
   }
 
   qpNum(index: number): number {
-    return this.#words[index * WORDS + CompletionRecord.qpNum / 4]!;
+    return this.#words[index * WORDS + QP_NUM]!;
   }
 
   /** The whole completion as an object, with its error where it failed. */

@@ -3,6 +3,10 @@ import { RdmaError } from '../verbs/errors.js';
 import { ScatterGatherElement } from '../verbs/layout.js';
 
 const TWO_32 = 2 ** 32;
+// Offsets in words. Copies, since the compiler looks up what is imported again at each use.
+const MR = ScatterGatherElement.mr / 4;
+const LENGTH = ScatterGatherElement.length / 4;
+const OFFSET = ScatterGatherElement.offset / 4;
 
 /** What rings of send and of receive descriptors share: a place to write, room to count, one call to post. */
 export abstract class DescriptorRing {
@@ -10,18 +14,20 @@ export abstract class DescriptorRing {
   protected readonly words: Uint32Array;
   readonly #base: number;
   readonly #descriptorWords: number;
+  readonly #capacity: number;
   #written = 0;
 
   protected constructor(queue: DescriptorQueue, descriptorSize: number) {
     this.queue = queue;
-    this.words = new Uint32Array(queue.memory);
+    this.words = queue.memory.words;
     this.#base = queue.layout.descriptors / 4;
     this.#descriptorWords = descriptorSize / 4;
+    this.#capacity = queue.layout.descriptorCount;
   }
 
   /** Descriptors that can be written before they must be posted. */
   get capacity(): number {
-    return this.queue.layout.descriptorCount;
+    return this.#capacity;
   }
 
   /** Requests that the queue has room for, apart from those written and not posted. */
@@ -56,7 +62,7 @@ export abstract class DescriptorRing {
 
   /** Starts the next descriptor; returns where it lies, in words. */
   protected begin(): number {
-    if (this.#written >= this.queue.layout.descriptorCount) {
+    if (this.#written >= this.#capacity) {
       throw new RdmaError(
         'ERR_RDMA_QUEUE_FULL',
         `${this.#written} descriptors are written, as many as there are: post() them first`,
@@ -73,11 +79,16 @@ export abstract class DescriptorRing {
   /** Writes the one element of a descriptor at `word`. */
   protected element(word: number, mr: number, offset: number, length: number): void {
     const words = this.words;
-    words[word + ScatterGatherElement.mr / 4] = mr;
-    words[word + ScatterGatherElement.length / 4] = length;
+    words[word + MR] = mr;
+    words[word + LENGTH] = length;
+    if (offset >>> 0 === offset && length >>> 0 === length) {
+      words[word + OFFSET] = offset;
+      words[word + OFFSET + 1] = 0;
+      return;
+    }
     // What is no offset or length (negative, fractional, NaN) must not turn into one by losing bits on the way.
     const fits = Number.isSafeInteger(offset) && offset >= 0 && length >>> 0 === length;
-    words[word + ScatterGatherElement.offset / 4] = fits ? offset : 0xffffffff;
-    words[word + ScatterGatherElement.offset / 4 + 1] = fits ? offset / TWO_32 : 0xffffffff;
+    words[word + OFFSET] = fits ? offset : 0xffffffff;
+    words[word + OFFSET + 1] = fits ? offset / TWO_32 : 0xffffffff;
   }
 }

@@ -7,12 +7,37 @@ import type { QueuePair } from '../verbs/queue-pair.js';
 import { DescriptorRing } from './descriptor-ring.js';
 
 const TWO_32 = 2 ** 32;
+// Offsets in words. Copies, since the compiler looks up what is imported again at each use.
+const ID = SendDescriptor.id / 4;
+const ID_HIGH = SendDescriptor.idHigh / 4;
+const SGE = SendDescriptor.sge / 4;
+const IMM_DATA = SendDescriptor.immData / 4;
+const RKEY = SendDescriptor.rkey / 4;
+const REMOTE_ADDRESS = SendDescriptor.remoteAddress / 4;
+const ADDRESS_HANDLE = SendDescriptor.addressHandle / 4;
+const REMOTE_QPN = SendDescriptor.remoteQpn / 4;
+const REMOTE_QKEY = SendDescriptor.remoteQkey / 4;
+const COMPARE_ADD = SendDescriptor.compareAdd / 4;
+const SWAP = SendDescriptor.swap / 4;
+const { SIGNALED, INLINE } = SendFlags;
+const {
+  send,
+  sendWithImm,
+  sendWithInv,
+  rdmaWrite,
+  rdmaWriteWithImm,
+  rdmaRead,
+  atomicFetchAndAdd,
+  atomicCmpAndSwp,
+} = Opcode;
 
 /**
  * Send requests as descriptors in shared memory: write any number, then post them with one call. Nothing is allocated on
  * the way, and no BigInt made; all checks are made natively, when they are posted.
  *
  * Identifiers are 32 bits here, and come back as the low half of the completion's. Offsets and lengths are bytes.
+ * Each request has one range of a region; `postSend()` takes lists of them. With `SendFlags.INLINE` in the flags of a SEND or WRITE
+ * the range, of `maxInlineData` bytes at the most, is copied when it is posted, and may change at once.
  * Requests make a completion only where `flags` has `SendFlags.SIGNALED`; signal one in each queue's length at least, since
  * only a completion makes room again.
  */
@@ -22,19 +47,13 @@ export class SendRing extends DescriptorRing {
 
   constructor(queuePair: QueuePair) {
     super(queuePair.sendQueue, SendDescriptor.size);
-    this.#bytes = new Uint8Array(this.queue.memory);
+    this.#bytes = this.queue.memory.bytes;
     this.#maxInlineData = queuePair.maxInlineData;
   }
 
   /** SEND of a range of a region. */
-  send(
-    id: number,
-    mr: MemoryRegion,
-    offset: number,
-    length: number,
-    flags: number = SendFlags.SIGNALED,
-  ): void {
-    this.#request(Opcode.send, flags, id, mr.slot, offset, length);
+  send(id: number, mr: MemoryRegion, offset: number, length: number, flags: number = SIGNALED): void {
+    this.#request(send, flags, id, mr.slot, offset, length);
   }
 
   /** SEND with 32 bits of immediate data in host order. */
@@ -44,23 +63,26 @@ export class SendRing extends DescriptorRing {
     offset: number,
     length: number,
     immData: number,
-    flags: number = SendFlags.SIGNALED,
+    flags: number = SIGNALED,
   ): void {
-    this.words[
-      this.#request(Opcode.sendWithImm, flags, id, mr.slot, offset, length) + SendDescriptor.immData / 4
-    ] = immData;
+    this.words[this.#request(sendWithImm, flags, id, mr.slot, offset, length) + IMM_DATA] = immData;
+  }
+
+  /** SEND that also invalidates an rkey of the peer's. */
+  sendWithInv(
+    id: number,
+    mr: MemoryRegion,
+    offset: number,
+    length: number,
+    invalidateRkey: number,
+    flags: number = SIGNALED,
+  ): void {
+    this.words[this.#request(sendWithInv, flags, id, mr.slot, offset, length) + IMM_DATA] = invalidateRkey;
   }
 
   /** SEND of bytes that are copied now, up to the queue pair's `maxInlineData`. */
-  sendInline(id: number, data: Uint8Array, flags: number = SendFlags.SIGNALED): void {
-    if (data.length > this.#maxInlineData) {
-      throw outOfRange('data', `at most the ${this.#maxInlineData} bytes of maxInlineData`, data.length);
-    }
-    const { inlineArea, inlineStride } = this.queue.layout;
-    const place = this.queue.place(this.written);
-    const word = this.#request(Opcode.send, flags | SendFlags.INLINE, id, INLINE_AREA, 0, data.length);
-    if (data.length > 0) this.#bytes.set(data, inlineArea + place * inlineStride);
-    else this.#bytes[word * 4 + SendDescriptor.sgeCount] = 0;
+  sendInline(id: number, data: Uint8Array, flags: number = SIGNALED): void {
+    this.#inline(send, id, data, flags);
   }
 
   /** SEND of a range of a region to a queue pair for datagrams, from one: `remoteQpn` 24 bits, `remoteQkey` 32. */
@@ -72,13 +94,13 @@ export class SendRing extends DescriptorRing {
     ah: AddressHandle,
     remoteQpn: number,
     remoteQkey: number,
-    flags: number = SendFlags.SIGNALED,
+    flags: number = SIGNALED,
   ): void {
-    const word = this.#request(Opcode.send, flags, id, mr.slot, offset, length);
+    const word = this.#request(send, flags, id, mr.slot, offset, length);
     const words = this.words;
-    words[word + SendDescriptor.addressHandle / 4] = ah.slot;
-    words[word + SendDescriptor.remoteQpn / 4] = remoteQpn;
-    words[word + SendDescriptor.remoteQkey / 4] = remoteQkey;
+    words[word + ADDRESS_HANDLE] = ah.slot;
+    words[word + REMOTE_QPN] = remoteQpn;
+    words[word + REMOTE_QKEY] = remoteQkey;
   }
 
   /** RDMA WRITE from a region to a peer's memory. */
@@ -89,14 +111,20 @@ export class SendRing extends DescriptorRing {
     length: number,
     remote: RemoteRegion,
     remoteOffset: number,
-    flags: number = SendFlags.SIGNALED,
+    flags: number = SIGNALED,
   ): void {
-    this.#remote(
-      this.#request(Opcode.rdmaWrite, flags, id, mr.slot, offset, length),
-      remote,
-      remoteOffset,
-      length,
-    );
+    this.#remote(this.#request(rdmaWrite, flags, id, mr.slot, offset, length), remote, remoteOffset, length);
+  }
+
+  /** RDMA WRITE of bytes that are copied now, up to the queue pair's `maxInlineData`. */
+  rdmaWriteInline(
+    id: number,
+    data: Uint8Array,
+    remote: RemoteRegion,
+    remoteOffset: number,
+    flags: number = SIGNALED,
+  ): void {
+    this.#remote(this.#inline(rdmaWrite, id, data, flags), remote, remoteOffset, data.length);
   }
 
   /** RDMA WRITE that also ends a receive of the peer, with 32 bits of immediate data in host order. */
@@ -108,10 +136,10 @@ export class SendRing extends DescriptorRing {
     remote: RemoteRegion,
     remoteOffset: number,
     immData: number,
-    flags: number = SendFlags.SIGNALED,
+    flags: number = SIGNALED,
   ): void {
-    const word = this.#request(Opcode.rdmaWriteWithImm, flags, id, mr.slot, offset, length);
-    this.words[word + SendDescriptor.immData / 4] = immData;
+    const word = this.#request(rdmaWriteWithImm, flags, id, mr.slot, offset, length);
+    this.words[word + IMM_DATA] = immData;
     this.#remote(word, remote, remoteOffset, length);
   }
 
@@ -123,14 +151,9 @@ export class SendRing extends DescriptorRing {
     length: number,
     remote: RemoteRegion,
     remoteOffset: number,
-    flags: number = SendFlags.SIGNALED,
+    flags: number = SIGNALED,
   ): void {
-    this.#remote(
-      this.#request(Opcode.rdmaRead, flags, id, mr.slot, offset, length),
-      remote,
-      remoteOffset,
-      length,
-    );
+    this.#remote(this.#request(rdmaRead, flags, id, mr.slot, offset, length), remote, remoteOffset, length);
   }
 
   /** Adds to 64 bits of a peer's memory; the value before comes to `offset`. The value to add is given in two halves. */
@@ -142,12 +165,12 @@ export class SendRing extends DescriptorRing {
     remoteOffset: number,
     addLow: number,
     addHigh = 0,
-    flags: number = SendFlags.SIGNALED,
+    flags: number = SIGNALED,
   ): void {
-    const word = this.#request(Opcode.atomicFetchAndAdd, flags, id, mr.slot, offset, 8);
+    const word = this.#request(atomicFetchAndAdd, flags, id, mr.slot, offset, 8);
     this.#remote(word, remote, remoteOffset, 8);
-    this.words[word + SendDescriptor.compareAdd / 4] = addLow;
-    this.words[word + SendDescriptor.compareAdd / 4 + 1] = addHigh;
+    this.words[word + COMPARE_ADD] = addLow;
+    this.words[word + COMPARE_ADD + 1] = addHigh;
   }
 
   /** Replaces 64 bits of a peer's memory if they equal `compare`; the value before comes to `offset`. */
@@ -159,15 +182,15 @@ export class SendRing extends DescriptorRing {
     remoteOffset: number,
     compare: bigint,
     swap: bigint,
-    flags: number = SendFlags.SIGNALED,
+    flags: number = SIGNALED,
   ): void {
-    const word = this.#request(Opcode.atomicCmpAndSwp, flags, id, mr.slot, offset, 8);
+    const word = this.#request(atomicCmpAndSwp, flags, id, mr.slot, offset, 8);
     this.#remote(word, remote, remoteOffset, 8);
     const words = this.words;
-    words[word + SendDescriptor.compareAdd / 4] = Number(compare & 0xffffffffn);
-    words[word + SendDescriptor.compareAdd / 4 + 1] = Number(compare >> 32n);
-    words[word + SendDescriptor.swap / 4] = Number(swap & 0xffffffffn);
-    words[word + SendDescriptor.swap / 4 + 1] = Number(swap >> 32n);
+    words[word + COMPARE_ADD] = Number(compare & 0xffffffffn);
+    words[word + COMPARE_ADD + 1] = Number(compare >> 32n);
+    words[word + SWAP] = Number(swap & 0xffffffffn);
+    words[word + SWAP + 1] = Number(swap >> 32n);
   }
 
   /** Starts the next descriptor; returns where it lies, in words. */
@@ -175,14 +198,28 @@ export class SendRing extends DescriptorRing {
     const word = this.begin();
     const words = this.words;
     words[word] = opcode | ((flags & 0xff) << 8) | (1 << 16);
-    words[word + SendDescriptor.id / 4] = id;
-    words[word + SendDescriptor.idHigh / 4] = 0;
-    this.element(word + SendDescriptor.sge / 4, mr, offset, length);
+    words[word + ID] = id;
+    words[word + ID_HIGH] = 0;
+    this.element(word + SGE, mr, offset, length);
+    return word;
+  }
+
+  /** Starts the next descriptor with bytes of its own; returns where it lies, in words. */
+  #inline(opcode: number, id: number, data: Uint8Array, flags: number): number {
+    if (data.length > this.#maxInlineData) {
+      throw outOfRange('data', `at most the ${this.#maxInlineData} bytes of maxInlineData`, data.length);
+    }
+    const { inlineArea, inlineStride } = this.queue.layout;
+    const place = this.queue.place(this.written);
+    const word = this.#request(opcode, flags | INLINE, id, INLINE_AREA, 0, data.length);
+    if (data.length > 0) this.#bytes.set(data, inlineArea + place * inlineStride);
+    else this.#bytes[word * 4 + SendDescriptor.sgeCount] = 0;
     return word;
   }
 
   #remote(word: number, remote: RemoteRegion, offset: number, length: number): void {
-    if (!(offset >= 0 && length <= remote.length - offset) || !Number.isInteger(offset)) {
+    const within = offset >= 0 && length <= remote.length - offset;
+    if (!within || (offset >>> 0 !== offset && !Number.isInteger(offset))) {
       this.abandon();
       throw outOfRange(
         'remoteOffset',
@@ -192,8 +229,9 @@ export class SendRing extends DescriptorRing {
     }
     const words = this.words;
     const low = remote.addressLow + offset;
-    words[word + SendDescriptor.rkey / 4] = remote.rkey;
-    words[word + SendDescriptor.remoteAddress / 4] = low;
-    words[word + SendDescriptor.remoteAddress / 4 + 1] = remote.addressHigh + Math.floor(low / TWO_32);
+    words[word + RKEY] = remote.rkey;
+    words[word + REMOTE_ADDRESS] = low;
+    words[word + REMOTE_ADDRESS + 1] =
+      low < TWO_32 ? remote.addressHigh : remote.addressHigh + Math.floor(low / TWO_32);
   }
 }

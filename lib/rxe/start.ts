@@ -26,7 +26,7 @@ export async function startMachine(options: MachineOptions = {}): Promise<Machin
   const takesHost = engine === 'host' || (engine === 'auto' && !obstacle && options.kernel === undefined);
   if (takesHost) return startHostMachine(complete);
   const packages = await nearestPackages(process.cwd());
-  return boot(await chooseEngine(complete, obstacle), { ...complete, packages });
+  return bootFirst({ ...complete, packages }, obstacle);
 }
 
 /** A machine with a kernel of its own, with the agent's end in reach. It is kept, and sees what changes on the host. */
@@ -35,7 +35,7 @@ export async function bootMachine(options: MachineOptions): Promise<AgentMachine
   if (options.engine === 'host') {
     throw new RxeError('ERR_RXE_USAGE', 'the host engine has no machine to keep up: use `node-rdma rxe run`');
   }
-  return boot(await chooseEngine(complete), complete);
+  return bootFirst(complete);
 }
 
 async function completeOptions(options: MachineOptions): Promise<EngineOptions> {
@@ -58,20 +58,31 @@ async function existingFolder(out: string | undefined): Promise<string | undefin
   throw new RxeError('ERR_RXE_NO_FOLDER', `--out ${path} ${reason}`);
 }
 
-async function chooseEngine(options: EngineOptions, hostObstacle?: Error): Promise<Engine> {
+/** A machine of the engine that is asked for, or of the first that works. */
+async function bootFirst(options: EngineOptions, hostObstacle?: Error): Promise<AgentMachine> {
   if (options.engine !== undefined && options.engine !== 'auto') {
     const engine = engines.find(({ name }) => name === options.engine)!;
     const reason = await engine.unusable(options);
     if (reason) throw reason;
-    return engine;
+    return boot(engine, options);
   }
   const reasons = hostObstacle ? [`host: ${hostObstacle.message}`] : [];
   for (const engine of engines) {
     const reason = await engine.unusable(options);
-    if (!reason) return engine;
     // Who names a kernel of the engine wants it: another engine in its place would be a surprise, and ten times slower.
-    if (reason.message.startsWith('NODE_RDMA_RXE_KERNEL:')) throw reason;
-    reasons.push(`${engine.name}: ${reason.message}`);
+    if (reason?.message.startsWith('NODE_RDMA_RXE_KERNEL:')) throw reason;
+    if (reason) {
+      reasons.push(`${engine.name}: ${reason.message}`);
+      continue;
+    }
+    try {
+      return await boot(engine, options);
+    } catch (error) {
+      // That ptrace is forbidden, only the attempt tells.
+      if (!(error instanceof RxeError) || error.code !== 'ERR_RXE_NO_PTRACE') throw error;
+      reasons.push(`${engine.name}: ${error.message}`);
+      options.onProgress?.(error.message);
+    }
   }
   throw new RxeError('ERR_RXE_NO_ENGINE', `no engine works here\n  ${reasons.join('\n  ')}`);
 }
@@ -149,6 +160,7 @@ async function layWire(machine: Machine, script: string): Promise<void> {
   if (code === 0) return;
   const said = stderr.toString().trim();
   if (code === 3) throw new RxeError('ERR_RXE_NO_RXE', `the machine's kernel offers no rdma_rxe: ${said}`);
+  if (code === 5) throw new RxeError('ERR_RXE_NO_TOOLS', said);
   throw new RxeError('ERR_RXE_BOOT', `the wire between the rxe devices cannot be laid: ${said}`);
 }
 

@@ -49,11 +49,18 @@ export function wireEnvironment(wire: Wire): Record<string, string> {
  * one only), where packets between local addresses would never leave the stack: policy routing sends them through the
  * veth pair all the same, so that tc, netem and tcpdump act on RoCE traffic.
  *
- * It ends with status 3, and a line on standard error, where the kernel has no rdma_rxe.
+ * It ends with status 3, and a line on standard error, where the kernel has no rdma_rxe; with status 5 where a tool is
+ * missing.
  */
 export function wireScript(wire: Wire): string {
   const { a, b, mtu } = wire;
   return `set -e
+for tool in ip rdma; do
+  if ! command -v $tool > /dev/null; then
+    echo "$tool is not installed; install it: apt-get install iproute2" >&2
+    exit 5
+  fi
+done
 set_to() { echo "$1" > "/proc/sys/net/$2"; }
 
 ip link set lo up

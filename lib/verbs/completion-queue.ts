@@ -3,7 +3,7 @@ import { CompletionWaiter, type WaitOptions } from './completion-waiter.js';
 import type { Context } from './context.js';
 import { explain, explaining, RdmaError } from './errors.js';
 import { CompletionCounters, CompletionRecord } from './layout.js';
-import { memlockAdvice } from './memlock.js';
+import { pinAdvice } from './memlock.js';
 import { native, type NativeCompletionQueue } from './native.js';
 import { Resource } from './resource.js';
 import { integer } from './validate.js';
@@ -17,6 +17,12 @@ export interface CompletionQueueOptions {
   /** Through which it wakes those who wait; by default one that the context has. With null it can only be polled. */
   channel?: CompletionChannel | null;
 }
+
+// Offsets in words. Copies, since the compiler looks up what is imported again at each use.
+const OUTSTANDING = CompletionCounters.outstanding / 4;
+const ENTRIES = CompletionCounters.entries / 4;
+const LIMIT = CompletionCounters.limit / 4;
+const FILLED = CompletionCounters.filled / 4;
 
 const DEFAULT_LIMIT = 16;
 const MOST_ENTRIES = 2 ** 31 - 1;
@@ -43,6 +49,7 @@ export class CompletionQueue extends Resource {
   readonly native: NativeCompletionQueue;
   readonly #reader: CompletionReader;
   readonly #counters: Uint32Array;
+  readonly #poll: () => void;
   readonly #waiter: CompletionWaiter;
 
   /** @internal */
@@ -58,6 +65,7 @@ export class CompletionQueue extends Resource {
     this.#waiter = new CompletionWaiter(this, made, channel !== null);
     this.#reader = new CompletionReader(made.records);
     this.#counters = new Uint32Array(made.records, 0, CompletionCounters.size / 4);
+    this.#poll = made.poll;
   }
 
   get label(): string {
@@ -66,7 +74,7 @@ export class CompletionQueue extends Resource {
 
   /** Entries that the device has granted: at least as many as were asked for. {@link resize} changes them. */
   get cqe(): number {
-    return this.#counters[CompletionCounters.entries / 4]!;
+    return this.#counters[ENTRIES]!;
   }
 
   /** The most completions that one poll returns; resizing does not change it. */
@@ -79,7 +87,7 @@ export class CompletionQueue extends Resource {
    * completions; each request that is posted takes one until it has ended, whether it is signalled or not.
    */
   get room(): number {
-    return Math.max(this.cqe - this.#counters[CompletionCounters.outstanding / 4]!, 0);
+    return Math.max(this.cqe - this.#counters[OUTSTANDING]!, 0);
   }
 
   /**
@@ -89,7 +97,7 @@ export class CompletionQueue extends Resource {
    */
   poll(limit = DEFAULT_LIMIT): WorkCompletion[] {
     integer('limit', limit, 1, MOST_ENTRIES);
-    const count = this.native.poll(limit);
+    const count = this.fill(limit);
     const completions: WorkCompletion[] = [];
     for (let i = 0; i < count; ++i) completions.push(this.#reader.read(i));
     return completions;
@@ -199,6 +207,14 @@ export class CompletionQueue extends Resource {
     this.#waiter.closed();
   }
 
+  /** @internal Fills up to `limit` records; returns how many. */
+  fill(limit: number): number {
+    const counters = this.#counters;
+    counters[LIMIT] = limit;
+    this.#poll();
+    return counters[FILLED]!;
+  }
+
   /** @internal The completion at a place of the last batch. */
   completionAt(index: number): WorkCompletion {
     return this.#reader.read(index);
@@ -212,7 +228,7 @@ export class CompletionQueue extends Resource {
   #checkSize(cqe: number): void {
     integer('cqe', cqe, 1, MOST_ENTRIES);
     checkEntries(cqe, this.context);
-    const taken = this.#counters[CompletionCounters.outstanding / 4]!;
+    const taken = this.#counters[OUTSTANDING]!;
     if (cqe < taken) {
       throw new RdmaError(
         'ERR_RDMA_BUSY',
@@ -229,7 +245,7 @@ export class CompletionQueue extends Resource {
         cause: error,
       });
     }
-    return explain(error, this.#subject(), (errno) => (errno === 12 ? memlockAdvice(cqe * 64) : ''));
+    return explain(error, this.#subject(), (errno) => pinAdvice(errno, cqe * 64));
   }
 
   #subject() {

@@ -25,8 +25,9 @@ import { Counters, FlowAction, type EspOptions } from './flow-objects.js';
 import { chooseGid, formatGid, gidEntry, type GidChoice, type GidEntry, type GidSelection } from './gid.js';
 import { formatGuid } from './guid.js';
 import { ADDRESS_VECTOR_WORDS } from './layout.js';
-import { memlockAdvice } from './memlock.js';
+import { pinAdvice } from './memlock.js';
 import { native, type NativeContext, type NativeDeviceAttributes, type NativePort } from './native.js';
+import { netdevUnder, ownAddresses } from './netdev.js';
 import { addressAdvice } from './path.js';
 import { ProtectionDomain } from './protection-domain.js';
 import { packAddress, type AddressVector } from './queue-pair-attributes.js';
@@ -109,6 +110,17 @@ export class Context extends Resource {
     };
   }
 
+  /**
+   * The P_Keys of a port, each at the index by which a queue pair names it: 16 bits in host order, the highest of them set for
+   * full membership. On RoCE there is one, 0xffff. `ibv_query_pkey`
+   *
+   * @throws RangeError for a port that the device does not have
+   */
+  queryPkeyTable(port = 1): number[] {
+    integer('port', port, 1, this.queryDevice().physPortCnt);
+    return explaining(this.#subject(port), noAdvice, () => this.#native.queryPkeyTable(port));
+  }
+
   /** The GID table of a port as it is now, without its empty places. `ibv_query_gid_table` */
   queryGidTable(port = 1): GidEntry[] {
     integer('port', port, 1, this.queryDevice().physPortCnt);
@@ -118,14 +130,21 @@ export class Context extends Resource {
   }
 
   /**
-   * The GID of a port that a selection names; without one, the best for RoCE v2, with the reason.
+   * The GID of a port that a selection names; without one, the best for RoCE v2, with the reason: IPv4 before global IPv6
+   * before link-local, and what belongs to other network namespaces last.
    *
    * @throws RdmaError `ERR_RDMA_NO_GID`, with what the table holds
    */
   chooseGid(selection: GidSelection = {}, port = 1): GidChoice {
     checkOptions('selection', selection);
     const entries = this.queryGidTable(port);
-    return chooseGid(entries, selection, { device: this.device.name, port });
+    const device = this.device.name;
+    return chooseGid(entries, selection, {
+      device,
+      port,
+      netdev: netdevUnder(device, port),
+      addresses: ownAddresses(),
+    });
   }
 
   /**
@@ -367,7 +386,7 @@ export class Context extends Resource {
     integer('compVector', compVector, 0, Math.max(attributes.numCompVectors, 1) - 1);
     checkEntries(cqe, this);
     const channel = this.#nativeChannel(options.channel);
-    const advice = (errno: number) => (errno === 12 ? memlockAdvice(cqe * 64) : '');
+    const advice = (errno: number) => pinAdvice(errno, cqe * 64);
     return { cqe, compVector, channel, advice };
   }
 

@@ -1,30 +1,54 @@
 import { QueueCounters } from './layout.js';
 import type { QueueLayout } from './native.js';
 
+/** The shared memory of one object's queues. A queue pair's two use the same views of it. */
+export class QueueMemory {
+  readonly words: Uint32Array;
+  readonly bytes: Uint8Array;
+  readonly view: DataView;
+
+  constructor(memory: ArrayBuffer) {
+    this.words = new Uint32Array(memory);
+    this.bytes = new Uint8Array(memory);
+    this.view = new DataView(memory);
+  }
+}
+
 /** Receive or send descriptors of a queue pair in shared memory, and the place where the next one is written. */
 export class DescriptorQueue {
-  readonly memory: ArrayBuffer;
+  readonly memory: QueueMemory;
   readonly layout: QueueLayout;
-  readonly #counters: Uint32Array;
-  readonly #post: (first: number, count: number) => number;
-  #next = 0;
+  readonly #words: Uint32Array;
+  readonly #mask: number;
+  readonly #post: () => void;
+  /** Where its counters lie, in words. */
+  readonly #posted: number;
+  readonly #ended: number;
+  readonly #capacity: number;
+  readonly #wanted: number;
 
-  constructor(memory: ArrayBuffer, layout: QueueLayout, post: (first: number, count: number) => number) {
+  constructor(memory: QueueMemory, layout: QueueLayout, post: () => void) {
     this.memory = memory;
     this.layout = layout;
-    this.#counters = new Uint32Array(memory, layout.counters, QueueCounters.size / 4);
+    this.#words = memory.words;
+    this.#mask = layout.descriptorCount - 1;
     this.#post = post;
+    const { counters } = layout;
+    this.#posted = (counters + QueueCounters.posted) / 4;
+    this.#ended = (counters + QueueCounters.ended) / 4;
+    this.#capacity = (counters + QueueCounters.capacity) / 4;
+    this.#wanted = (counters + QueueCounters.wanted) / 4;
   }
 
   /** Requests that were posted and have not ended. */
   get outstanding(): number {
-    const counters = this.#counters;
-    return (counters[QueueCounters.posted / 4]! - counters[QueueCounters.ended / 4]!) >>> 0;
+    const words = this.#words;
+    return (words[this.#posted]! - words[this.#ended]!) >>> 0;
   }
 
   /** Requests that may be outstanding at a time. */
   get capacity(): number {
-    return this.#counters[QueueCounters.capacity / 4]!;
+    return this.#words[this.#capacity]!;
   }
 
   /** Requests that can be posted now. */
@@ -34,13 +58,16 @@ export class DescriptorQueue {
 
   /** The descriptor that is written `ahead` places after the next one. */
   place(ahead: number): number {
-    return (this.#next + ahead) & (this.layout.descriptorCount - 1);
+    return (this.#words[this.#posted]! + ahead) & this.#mask;
   }
 
   /** Posts the next `count` descriptors; fewer when the queue has no room. Returns how many. */
   post(count: number): number {
-    const posted = this.#post(this.place(0), count);
-    this.#next = this.place(posted);
-    return posted;
+    const words = this.#words;
+    const posted = this.#posted;
+    const before = words[posted]!;
+    words[this.#wanted] = count;
+    this.#post();
+    return (words[posted]! - before) >>> 0;
   }
 }

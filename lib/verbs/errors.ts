@@ -83,17 +83,20 @@ function describeSubject({ device, port, gidIndex, qpn }: ErrorSubject): string 
     .join(', ');
 }
 
+/** What to do about a failure, by its errno and by the C function that failed. */
+export type Advise = (errno: number, syscall: string) => string;
+
 /** Adds to a failure of a verbs function what it was about and what to do; anything else passes unchanged. */
-export function explain(error: unknown, subject: ErrorSubject, advise?: (errno: number) => string): unknown {
+export function explain(error: unknown, subject: ErrorSubject, advise?: Advise): unknown {
   if (!(error instanceof RdmaError) || error.errno === undefined || error.syscall === undefined) return error;
   const errno = -error.errno;
-  const explained = RdmaError.fromErrno(error.syscall, errno, subject, advise?.(errno) ?? '');
+  const explained = RdmaError.fromErrno(error.syscall, errno, subject, advise?.(errno, error.syscall) ?? '');
   if (error.posted !== undefined) explained.posted = error.posted;
   return explained;
 }
 
 /** Runs `work`, with its failure explained. */
-export function explaining<T>(subject: ErrorSubject, advise: (errno: number) => string, work: () => T): T {
+export function explaining<T>(subject: ErrorSubject, advise: Advise, work: () => T): T {
   try {
     return work();
   } catch (error) {
@@ -104,7 +107,7 @@ export function explaining<T>(subject: ErrorSubject, advise: (errno: number) => 
 /** Awaits `work`, with its failure explained. */
 export async function explainingAsync<T>(
   subject: ErrorSubject,
-  advise: (errno: number) => string,
+  advise: Advise,
   work: () => Promise<T>,
 ): Promise<T> {
   try {

@@ -1,10 +1,5 @@
-// Posting by ibv_wr_*: what only that has, and how its requests are written as descriptors.
-import { SendFlags, Opcode } from './constants.js';
-import { invalidArgType, outOfRange } from './errors.js';
-import { SendDescriptor } from './layout.js';
-import type { QueueLayout } from './native.js';
-import { integer, unsigned64, wordNumber } from './validate.js';
-import type { DescriptorWriter, RemoteTarget, SendRequest } from './work-request.js';
+// Posting by ibv_wr_*: what only that has.
+import type { RemoteTarget, SendRequest } from './work-request.js';
 
 /** `enum ibv_wr_opcode`: what only extended posting sends. */
 export const ExtendedOpcode = { flush: 14, atomicWrite: 15 } as const;
@@ -60,48 +55,3 @@ export interface FlushRequest extends ExtendedRequest {
 
 /** What {@link QueuePair.postSendEx} takes. */
 export type ExtendedSendRequest = SendRequest | AtomicWriteRequest | FlushRequest;
-
-/** `enum ib_placement_type`, `enum ib_selectivity_level`. */
-const GLOBAL = 1;
-const PERSISTENT = 2;
-const WHOLE_REGION = 1;
-
-/** @internal Writes one request as a descriptor. */
-export function writeExtended(
-  writer: DescriptorWriter,
-  memory: ArrayBuffer,
-  layout: QueueLayout,
-  place: number,
-  request: ExtendedSendRequest,
-): void {
-  if (typeof request !== 'object' || request === null)
-    throw invalidArgType('request', 'a send request', request);
-  if (request.opcode !== 'atomicWrite' && request.opcode !== 'flush') {
-    wordNumber('opcode', { ...Opcode, ...ExtendedOpcode }, request.opcode);
-    writer.writeSend(place, request);
-    return;
-  }
-  const { remote, signaled = true, fence = false } = request;
-  if (typeof remote !== 'object' || remote === null)
-    throw invalidArgType('remote', `given for ${request.opcode}`, remote);
-  const at = layout.descriptors + place * SendDescriptor.size;
-  new Uint8Array(memory, at, SendDescriptor.size).fill(0);
-  const view = new DataView(memory, at, SendDescriptor.size);
-  view.setUint8(SendDescriptor.opcode, ExtendedOpcode[request.opcode]);
-  view.setUint8(SendDescriptor.flags, (signaled ? SendFlags.SIGNALED : 0) | (fence ? SendFlags.FENCE : 0));
-  const id = unsigned64('wrId', request.wrId ?? 0);
-  view.setUint32(SendDescriptor.id, Number(id & 0xffffffffn), true);
-  view.setUint32(SendDescriptor.idHigh, Number(id >> 32n), true);
-  view.setUint32(SendDescriptor.rkey, integer('remote.rkey', remote.rkey, 0, 2 ** 32 - 1), true);
-  view.setBigUint64(SendDescriptor.remoteAddress, unsigned64('remote.address', remote.address), true);
-  if (request.opcode === 'atomicWrite') {
-    view.setBigUint64(SendDescriptor.compareAdd, unsigned64('value', request.value), true);
-    return;
-  }
-  const { global = false, persistent = false, wholeRegion = false } = request;
-  if (!global && !persistent) throw outOfRange('global', 'true, or persistent, in a flush', global);
-  const length = integer('length', request.length, wholeRegion ? 0 : 1, Number.MAX_SAFE_INTEGER);
-  view.setBigUint64(SendDescriptor.compareAdd, BigInt(length), true);
-  const type = (global ? GLOBAL : 0) | (persistent ? PERSISTENT : 0);
-  view.setBigUint64(SendDescriptor.swap, BigInt(type | ((wholeRegion ? WHOLE_REGION : 0) << 8)), true);
-}

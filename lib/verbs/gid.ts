@@ -31,6 +31,8 @@ export interface GidSelection {
   netdev?: string;
   /** On RoCE `roceV2` by default. */
   type?: GidType;
+  /** The GID or address that is to be reached: one of its kind (IPv4, global or link-local IPv6) is preferred. */
+  peer?: string;
 }
 
 /** A GID with the reason for choosing it. */
@@ -80,21 +82,28 @@ export function formatGid(raw: Uint8Array): string {
 /** @internal */
 export function gidEntry(entry: NativeGid): GidEntry {
   const gid = formatGid(entry.raw);
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(gid)?.[1];
   return {
     gid,
-    address: mapped ?? gid,
+    address: mapped.exec(gid)?.[1] ?? gid,
     index: entry.index,
     port: entry.port,
     type: gidTypes[entry.type] ?? 'ib',
     netdev: entry.netdev,
     netdevIndex: entry.netdevIndex,
-    scope: mapped !== undefined ? 'ipv4' : /^fe[89ab]/.test(gid) ? 'linkLocal' : 'global',
+    scope: scopeOf(gid),
   };
 }
 
+const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/;
+
+/** @internal The scope of a GID as {@link formatGid} writes it. */
+export function scopeOf(gid: string): GidScope {
+  return mapped.test(gid) ? 'ipv4' : /^fe[89ab]/.test(gid) ? 'linkLocal' : 'global';
+}
+
 const preference: Record<GidScope, number> = { ipv4: 0, global: 1, linkLocal: 2 };
-const scopeNames: Record<GidScope, string> = {
+/** @internal */
+export const scopeNames: Record<GidScope, string> = {
   ipv4: 'IPv4',
   global: 'global IPv6',
   linkLocal: 'link-local IPv6',
@@ -103,20 +112,36 @@ const typeNames: Record<GidType, string> = { ib: 'InfiniBand', roceV1: 'RoCE v1'
 
 /** How an error or a report shows a GID. */
 export function describeGid(entry: GidEntry): string {
-  const netdev = entry.netdev === '' ? '' : ` on ${entry.netdev}`;
+  const netdev =
+    entry.netdev !== ''
+      ? ` on ${entry.netdev}`
+      : entry.type === 'ib'
+        ? ''
+        : ', on no interface of this network namespace';
   return `GID ${entry.index}: ${entry.address} (${typeNames[entry.type]}, ${scopeNames[entry.scope]}${netdev})`;
 }
 
+/** Whose GIDs are chosen from. */
+export interface GidSubject {
+  device: string;
+  port: number;
+  /** The network interface under the port, as far as it is known. */
+  netdev?: string | undefined;
+  /** The addresses of this network namespace; where they are not known, an entry with an interface counts as one of it. */
+  addresses?: ReadonlySet<string> | undefined;
+}
+
 /**
- * Chooses a port's GID: by the selection, else on RoCE a RoCE v2 GID with the best reach: IPv4, then global IPv6, then
- * link-local; on InfiniBand the first.
+ * Chooses a port's GID: by the selection, else on RoCE a RoCE v2 GID of the peer's kind, else the one with the best reach:
+ * IPv4, then global IPv6, then link-local; on InfiniBand the first. The table also shows what belongs to other network
+ * namespaces, as to the containers of a host: packets cannot be sent from there, so those come last.
  *
  * @throws RdmaError `ERR_RDMA_NO_GID`, with what the table holds
  */
 export function chooseGid(
   entries: readonly GidEntry[],
-  selection: GidSelection = {},
-  subject: { device: string; port: number },
+  selection: GidSelection,
+  subject: GidSubject,
 ): GidChoice {
   const roce = entries.some((entry) => entry.type !== 'ib');
   const type = selection.type ?? (roce ? 'roceV2' : undefined);
@@ -127,9 +152,23 @@ export function chooseGid(
     (selection.netdev === undefined || entry.netdev === selection.netdev);
   const candidates = entries.filter(fits);
   if (candidates.length === 0) throw noGid(entries, selection, type, subject);
-  if (roce) candidates.sort((a, b) => preference[a.scope] - preference[b.scope] || a.index - b.index);
+  const foreign = (entry: GidEntry) =>
+    roce && (entry.netdev === '' || subject.addresses?.has(entry.address) === false);
+  const peer = selection.peer === undefined ? undefined : scopeOf(formatGid(parseGid(selection.peer)));
+  const rank = ({ scope }: GidEntry) => (scope === peer ? -1 : preference[scope]);
+  if (roce) {
+    candidates.sort(
+      (a, b) => Number(foreign(a)) - Number(foreign(b)) || rank(a) - rank(b) || a.index - b.index,
+    );
+  }
   const best = candidates[0]!;
-  return { ...best, reason: reasonFor(best, candidates, selection, roce) };
+  const reason = reasonFor(best, candidates, selection, roce, peer);
+  return {
+    ...best,
+    reason: foreign(best)
+      ? `${reason}; no interface of this network namespace has it, or it is down`
+      : reason,
+  };
 }
 
 function reasonFor(
@@ -137,15 +176,18 @@ function reasonFor(
   candidates: readonly GidEntry[],
   selection: GidSelection,
   roce: boolean,
+  peer: GidScope | undefined,
 ): string {
   if (selection.address !== undefined) return `the GID of address ${best.address}, as asked for`;
   const among = selection.netdev === undefined ? '' : ` of ${best.netdev}, as asked for`;
   if (!roce) return `the first GID${among}: InfiniBand`;
   const passed = candidates.filter((entry) => entry.scope !== best.scope).map((entry) => entry.address);
+  if (peer === best.scope)
+    return `${typeNames[best.type]}${among}, ${scopeNames[peer]} as the peer's ${selection.peer}`;
   const reach: Record<GidScope, string> = {
     ipv4: 'routable over IPv4',
-    global: 'routable over IPv6; the port has no IPv4 address',
-    linkLocal: 'link-local, for want of any other: it reaches the same subnet only',
+    global: 'routable over IPv6, for want of IPv4',
+    linkLocal: `link-local, for want of any other: it reaches the same subnet only. ${giveAddress(best.netdev)} for more`,
   };
   const over =
     passed.length > 0
@@ -154,11 +196,15 @@ function reasonFor(
   return `${typeNames[best.type]}${among}, ${reach[best.scope]}${over}`;
 }
 
+function giveAddress(netdev = ''): string {
+  return `Give ${netdev || 'its network interface'} an address (ip address add 192.0.2.1/24 dev ${netdev || 'NAME'})`;
+}
+
 function noGid(
   entries: readonly GidEntry[],
   selection: GidSelection,
   type: GidType | undefined,
-  { device, port }: { device: string; port: number },
+  { device, port, netdev }: GidSubject,
 ): RdmaError {
   const wish = [
     type !== undefined && `type ${typeNames[type]}`,
@@ -167,7 +213,7 @@ function noGid(
   ].filter(Boolean);
   const has =
     entries.length === 0
-      ? 'The table is empty: give its network interface an address (ip address add 192.0.2.1/24 dev NAME) and bring it up.'
+      ? `The table is empty. ${giveAddress(netdev)} and bring it up (ip link set ${netdev || 'NAME'} up).`
       : `It has ${entries.slice(0, 6).map(describeGid).join('; ')}${entries.length > 6 ? `; and ${entries.length - 6} more` : ''}.`;
   const asked = wish.length > 0 ? ` with ${wish.join(' and ')}` : '';
   return new RdmaError('ERR_RDMA_NO_GID', `port ${port} of ${device} has no GID${asked}. ${has}`, {

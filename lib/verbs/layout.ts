@@ -28,25 +28,25 @@ export const ScatterGatherElement = { size: 16, mr: 0, length: 4, offset: 8 } as
 
 export const CompletionRecord = {
   size: 32,
+  /** 64 bits. */
   id: 0,
-  status: 4,
-  opcode: 5,
-  flags: 6,
-  dlidPathBits: 7,
+  status: 8,
+  opcode: 9,
+  flags: 10,
+  dlidPathBits: 11,
   /** The vendor's error in a failed completion. */
-  byteLength: 8,
-  immData: 12,
-  qpNum: 16,
+  byteLength: 12,
+  immData: 16,
+  qpNum: 20,
   /** 24 bits; the service level is above them. */
-  sourceQp: 20,
-  idHigh: 24,
+  sourceQp: 24,
   pkeyIndex: 28,
   sourceLid: 30,
 } as const;
 
-export const QueueCounters = { size: 64, posted: 0, ended: 4, capacity: 8 } as const;
+export const QueueCounters = { size: 64, posted: 0, ended: 4, capacity: 8, wanted: 12 } as const;
 
-export const CompletionCounters = { size: 64, outstanding: 0, entries: 4 } as const;
+export const CompletionCounters = { size: 64, outstanding: 0, entries: 4, limit: 8, filled: 12 } as const;
 
 /** In place of a memory region: the bytes are in the queue's inline area. */
 export const INLINE_AREA = 0xffffffff;

@@ -16,6 +16,7 @@ export interface RegisterOptions {
 }
 
 const owner = Symbol('memory region');
+const nothing = Buffer.alloc(0);
 
 /**
  * Registered memory (`struct ibv_mr`). Work requests name it with an offset and a length, which are checked against it;
@@ -108,7 +109,8 @@ export class MemoryRegion extends Resource {
 
   /** The registered bytes. Empty once the region is closed. */
   get buffer(): Buffer {
-    if (this.closed && this.#bytes.length > 0) this.#bytes = Buffer.alloc(0);
+    // Of a detached ArrayBuffer not even an empty part can be had.
+    if (this.closed || this.#bytes.length === 0) this.#bytes = nothing;
     return this.#bytes;
   }
 

@@ -31,7 +31,7 @@ export interface NativeReceiveWorkQueue extends NativeResource {
   readonly memory: ArrayBuffer;
   readonly receiveQueue: QueueLayout;
   readonly state: number;
-  readonly postReceive: (first: number, count: number) => number;
+  readonly postReceive: () => void;
   modify(mask: number, state: number, currentState: number, flags: number, flagsMask: number): void;
 }
 

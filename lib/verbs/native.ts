@@ -140,6 +140,7 @@ export interface NativeContext extends NativeResource {
   readonly device: NativeDevice;
   queryDevice(): NativeDeviceAttributes;
   queryPort(port: number): NativePort;
+  queryPkeyTable(port: number): number[];
   queryGidTable(): NativeGid[];
   allocPd(): NativeProtectionDomain;
   /** Without a channel it has the context's own; with null it has none. */
@@ -225,8 +226,8 @@ export interface NativeCompletionQueue extends NativeResource {
   readonly handle: number;
   /** By which completion events name the queue. */
   readonly serial: number;
-  /** Fills the records; returns how many. */
-  readonly poll: (limit: number) => number;
+  /** Fills as many records as `limit` of the counters allows; `filled` tells how many it were. */
+  readonly poll: () => void;
   /** Whether a poll would find a completion, at once or within some microseconds. */
   readonly ready: (spinMicroseconds: number) => boolean;
   readonly reqNotify: (solicitedOnly: boolean) => void;
@@ -256,9 +257,11 @@ export interface NativeQueuePair extends NativeResource {
   readonly sendQueue: QueueLayout;
   readonly receiveQueue: QueueLayout;
   readonly state: number;
-  readonly postSend: (first: number, count: number) => number;
-  readonly postExtended: (first: number, count: number) => number;
-  readonly postReceive: (first: number, count: number) => number;
+  /** Posts what `wanted` of the queue's counters says; `posted` tells how much it was. */
+  readonly postSend: () => void;
+  /** The same, by `ibv_wr_*`. */
+  readonly postExtended: () => void;
+  readonly postReceive: () => void;
   modify(mask: number, attributes: Uint32Array): Promise<void>;
   modifySync(mask: number, attributes: Uint32Array): void;
   query(): Uint32Array;
@@ -268,7 +271,7 @@ export interface NativeSharedReceiveQueue extends NativeResource {
   readonly handle: number;
   readonly memory: ArrayBuffer;
   readonly receiveQueue: QueueLayout;
-  readonly postReceive: (first: number, count: number) => number;
+  readonly postReceive: () => void;
   modify(srqLimit: number): void;
   resize(maxWr: number): Promise<void>;
   resizeSync(maxWr: number): void;

@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto';
 import type { LinkLayer } from './constants.js';
 import type { Context } from './context.js';
 import { RdmaError, type ErrorSubject } from './errors.js';
-import { describeGid } from './gid.js';
+import { describeGid, formatGid, parseGid, scopeNames, scopeOf, type GidEntry } from './gid.js';
 import { native } from './native.js';
 import type { AddressVector } from './queue-pair-attributes.js';
 import { integer } from './validate.js';
@@ -50,7 +50,7 @@ export function requireGid(
 export function addressAdvice(errno: number, context: Context, vector: AddressVector): string {
   const own = context.queryGidTable(vector.portNum ?? 1).find((entry) => entry.index === vector.sgidIndex);
   const from = own === undefined ? `GID index ${vector.sgidIndex}, which is empty now` : describeGid(own);
-  const path = `With ${from}, to the peer's GID ${vector.dgid}`;
+  const path = `With ${from}, to the peer's GID ${vector.dgid}${mismatch(own, vector.dgid)}`;
   switch (errno) {
     case 110: // ETIMEDOUT
     case 113: // EHOSTUNREACH
@@ -62,4 +62,12 @@ export function addressAdvice(errno: number, context: Context, vector: AddressVe
     default:
       return path;
   }
+}
+
+/** Why a peer cannot be reached from a GID, as far as the two tell. */
+function mismatch(own: GidEntry | undefined, dgid: string | undefined): string {
+  if (own === undefined || dgid === undefined) return '';
+  const scope = scopeOf(formatGid(parseGid(dgid)));
+  if (scope === own.scope) return '';
+  return `, which is ${scopeNames[scope]} and not ${scopeNames[own.scope]}: choose a GID of its kind (gid: { peer: '${dgid}' })`;
 }

@@ -3,12 +3,13 @@ import { Access, CompletionFlags } from './constants.js';
 import type { Context } from './context.js';
 import type { DeviceMemory } from './device-memory.js';
 import { ThreadDomain } from './domains.js';
-import { explaining, explainingAsync, invalidArgType, outOfRange } from './errors.js';
+import { explaining, explainingAsync, invalidArgType, outOfRange, RdmaError } from './errors.js';
 import type { GidSelection } from './gid.js';
 import { parseGrh } from './grh.js';
+import { hugePageAdvice } from './huge-pages.js';
 import { keepInPlace } from './keep-in-place.js';
 import { ADDRESS_VECTOR_WORDS } from './layout.js';
-import { memlockAdvice } from './memlock.js';
+import { pinAdvice } from './memlock.js';
 import { MemoryRegion, type RegisterOptions } from './memory-region.js';
 import * as kinds from './memory-kinds.js';
 import { checkAccess } from './memory-kinds.js';
@@ -33,6 +34,9 @@ import type { Sge } from './work-request.js';
 export type MemorySource = number | ArrayBufferView | ArrayBuffer | SharedArrayBuffer;
 
 const REMOTE = Access.REMOTE_READ | Access.REMOTE_WRITE | Access.REMOTE_ATOMIC;
+
+/** Of `odpGeneralCaps`: `IBV_ODP_SUPPORT`. */
+const ODP_SUPPORT = 1n;
 
 /** A protection domain (`struct ibv_pd`): memory regions and queue pairs of one domain work together. */
 export class ProtectionDomain extends Resource {
@@ -67,14 +71,18 @@ export class ProtectionDomain extends Resource {
    * With a length the memory is the library's own: page-aligned, zeroed, kept for as long as the device can reach it.
    * A view of yours is kept while it is registered, and cannot be transferred to another thread.
    *
+   * Child processes of `node:child_process` do the memory no harm: they run another program at once, and since Linux 5.12 it is
+   * the child that has a copy of what is pinned. On an older kernel set RDMAV_FORK_SAFE=1 before Node.js starts.
+   *
    * @throws TypeError, RangeError for what cannot be registered (nothing, a resizable buffer, remote access to a slice
-   * of Node's buffer pool); RdmaError `ENOMEM` with the memlock limit
+   * of Node's buffer pool); RdmaError `ENOMEM` with the memlock limit and what is pinned, or with what is free of huge pages,
+   * `EPERM` where that limit is 0, `ERR_RDMA_UNSUPPORTED` for ON_DEMAND on a device that cannot
    */
   async regMr(source: MemorySource, options: RegisterOptions = {}): Promise<MemoryRegion> {
     const request = this.#request(source, options);
     const made = await explainingAsync(
       this.#subject(),
-      (errno) => registerAdvice(errno, request),
+      (errno, syscall) => registerAdvice(errno, syscall, request),
       () => this.#native.regMr(request.source, request.access, request.pageSize, request.iova),
     );
     return new MemoryRegion(made, this, request.access);
@@ -85,7 +93,7 @@ export class ProtectionDomain extends Resource {
     const request = this.#request(source, options);
     const made = explaining(
       this.#subject(),
-      (errno) => registerAdvice(errno, request),
+      (errno, syscall) => registerAdvice(errno, syscall, request),
       () => this.#native.regMrSync(request.source, request.access, request.pageSize, request.iova),
     );
     return new MemoryRegion(made, this, request.access);
@@ -220,11 +228,9 @@ export class ProtectionDomain extends Resource {
     const made = explaining(
       this.#subject(),
       (errno) =>
-        errno === 12
-          ? memlockAdvice((request.cap[0]! + request.cap[1]!) * 128)
-          : errno === 22 && request.cap[4]! > 0
-            ? `The device attributes allow all of it but maxInlineData, which no attribute tells: ${request.cap[4]} may be too much`
-            : '',
+        errno === 22 && request.cap[4]! > 0
+          ? `The device attributes allow all of it but maxInlineData, which no attribute tells: ${request.cap[4]} may be too much`
+          : pinAdvice(errno, (request.cap[0]! + request.cap[1]!) * 128),
       () => this.#native.createQp(...request.forNative),
     );
     return new QueuePair(made, this, request);
@@ -248,7 +254,7 @@ export class ProtectionDomain extends Resource {
     integer('descriptors', descriptors, 1, 2 ** 20);
     const made = explaining(
       this.#subject(),
-      (errno) => (errno === 12 ? memlockAdvice(maxWr * maxSge * 32) : ''),
+      (errno) => pinAdvice(errno, maxWr * maxSge * 32),
       () => this.#native.createSrq(maxWr, maxSge, 0, descriptors, ...srqExtension(options)),
     );
     const queue = new SharedReceiveQueue(made, this, options);
@@ -360,7 +366,7 @@ export class ProtectionDomain extends Resource {
       ...rest,
       portNum,
       ...(rest.dgid !== undefined && {
-        sgidIndex: rest.sgidIndex ?? this.context.chooseGid(gid, portNum).index,
+        sgidIndex: rest.sgidIndex ?? this.context.chooseGid({ peer: rest.dgid, ...gid }, portNum).index,
         flowLabel: rest.flowLabel ?? randomFlowLabel(),
       }),
     };
@@ -385,6 +391,16 @@ export class ProtectionDomain extends Resource {
     checkOptions('options', options);
     const { access = Access.LOCAL_WRITE, pageSize = 0, iova } = options;
     checkAccess(access);
+    if (
+      (access & Access.ON_DEMAND) !== 0 &&
+      (this.context.queryDevice().odpGeneralCaps & ODP_SUPPORT) === 0n
+    ) {
+      throw new RdmaError(
+        'ERR_RDMA_UNSUPPORTED',
+        `access: ${this.context.device.name} cannot page on demand (odpGeneralCaps): register without ON_DEMAND, which pins the memory`,
+        this.#subject(),
+      );
+    }
     if (![0, 2 ** 21, 2 ** 30].includes(pageSize))
       throw outOfRange('pageSize', '0 (usual), 2 MiB or 1 GiB', pageSize);
     const checked = sourceOf(source, access);
@@ -458,11 +474,8 @@ function replyAdvice(errno: number): string {
     : 'The way back to the sender was not found: does the link have an address of its subnet, or a route to it?';
 }
 
-function registerAdvice(errno: number, { bytes, pageSize }: RegisterRequest): string {
-  if (errno === 12 && pageSize !== 0) {
-    return `${bytes} bytes of huge pages of ${pageSize} bytes are not to be had: see /proc/meminfo and vm.nr_hugepages`;
-  }
-  if (errno === 12) return memlockAdvice(bytes);
+function registerAdvice(errno: number, syscall: string, { bytes, pageSize }: RegisterRequest): string {
+  if (syscall === 'mmap' && pageSize !== 0) return hugePageAdvice(errno, pageSize, bytes);
   if (errno === 14) return 'The memory is not there, or not writable where LOCAL_WRITE asks for it';
-  return '';
+  return pinAdvice(errno, bytes);
 }

@@ -12,7 +12,7 @@ import {
   type SendOpcode,
 } from './constants.js';
 import type { Context } from './context.js';
-import { DescriptorQueue } from './descriptor-queue.js';
+import { DescriptorQueue, QueueMemory } from './descriptor-queue.js';
 import {
   explaining,
   explainingAsync,
@@ -21,13 +21,15 @@ import {
   RdmaError,
   type ErrorSubject,
 } from './errors.js';
-import { writeExtended, type ExtendedSendRequest } from './extended-posting.js';
+import { ExtendedWriter } from './extended-writer.js';
+import type { ExtendedSendRequest } from './extended-posting.js';
 import { Flow, type FlowOptions } from './flow.js';
 import { parseGid, type GidChoice, type GidSelection } from './gid.js';
 import { MemoryWindow, type BindRequest, type WindowRequest } from './memory-window.js';
 import type { NativeQueuePair, NativeQueuePairOptions } from './native.js';
 import { addressAdvice, randomFlowLabel, requireGid } from './path.js';
 import { postRequests, type Posting } from './posting.js';
+import { PreparedSend } from './prepared-send.js';
 import type { ProtectionDomain } from './protection-domain.js';
 import {
   packAttributes,
@@ -42,7 +44,7 @@ import { checkTransition } from './queue-pair-transitions.js';
 import { Resource } from './resource.js';
 import { integer, options as checkOptions, withinDevice, wordNumber } from './validate.js';
 import { SharedReceiveQueue } from './shared-receive-queue.js';
-import { DescriptorWriter, type ReceiveRequest, type SendRequest } from './work-request.js';
+import { ReceiveWriter, SendWriter, type ReceiveRequest, type SendRequest } from './work-request.js';
 
 /** What a queue pair is created with (`struct ibv_qp_init_attr`, `struct ibv_qp_init_attr_ex`). */
 export interface QueuePairOptions extends QueuePairExtensionOptions {
@@ -98,7 +100,10 @@ export interface ConnectOptions {
   port?: number;
   /** Which GID to use; by default the best (see {@link Context.chooseGid}). Looked up anew at each connect. */
   gid?: GidSelection;
-  /** By default the smaller of both ends' active MTUs. */
+  /**
+   * Bytes; by default the smaller of both ends' active MTUs. The connection keeps it: of a link that is made smaller afterwards rxe
+   * (Linux 6.1) sends longer messages again and again without an end, until the queue pair is closed.
+   */
   pathMtu?: Mtu;
   /** What the peer may do: flags of {@link Access}; by default READ, WRITE and, where the device has them, atomics. */
   qpAccessFlags?: number;
@@ -107,13 +112,22 @@ export interface ConnectOptions {
   maxRdAtomic?: number;
   /** READs and atomics of the peer served at a time; by default what the device allows, 16 at the most. */
   maxDestRdAtomic?: number;
-  /** Code of the acknowledge timeout: 4.096 µs × 2^timeout. 14 (67 ms) by default. */
+  /**
+   * Code of the acknowledge timeout, 0 to 31: 4.096 µs × 2^timeout. 14 (67 ms) by default. 0 is no timeout at all: one packet that
+   * is lost, or a peer that is gone, and the request never ends.
+   */
   timeout?: number;
   /** 6 by default: the peer's silence becomes an error after 7 timeouts. 7 would be for ever on rxe. */
   retryCnt?: number;
-  /** 6 by default; 7 is for ever. */
+  /**
+   * How often a message is sent again that found no receive; 6 by default, 7 does not count. The acknowledge timer runs on
+   * meanwhile, so for ever is only 7 together with `retryCnt` 7 or `timeout` 0.
+   */
   rnrRetry?: number;
-  /** 12 (640 µs) by default. */
+  /**
+   * Code of how long a sender waits before it tries again where this end has no receive for it, 0 to 31: 12 (640 µs) by default; from
+   * 1 (10 µs) to 31 (491.52 ms) each is longer than the one before, but 0 is the longest of all, 655.36 ms.
+   */
   minRnrTimer?: number;
   /** 20 bits; by default random, so that connections spread over the paths of the fabric: see `udpSourcePort`. */
   flowLabel?: number;
@@ -231,33 +245,32 @@ export class QueuePair extends Resource {
     this.recvCq = recvCq;
     this.srq = srq;
     this.maxInlineData = native.maxInlineData;
-    this.sendQueue = new DescriptorQueue(native.memory, native.sendQueue, native.postSend);
-    this.receiveQueue = new DescriptorQueue(native.memory, native.receiveQueue, native.postReceive);
-    const sendWriter = new DescriptorWriter(native.memory, native.sendQueue, native.maxInlineData);
+    const memory = new QueueMemory(native.memory);
+    this.sendQueue = new DescriptorQueue(memory, native.sendQueue, native.postSend);
+    this.receiveQueue = new DescriptorQueue(memory, native.receiveQueue, native.postReceive);
     this.#sends = {
       owner: this,
       subject: this.#subject(),
       syscall: 'ibv_post_send',
       queue: this.sendQueue,
       cq: sendCq,
-      write: (place, request) => sendWriter.writeSend(place, request),
+      writer: new SendWriter(memory, native.sendQueue, native.maxInlineData),
     };
     this.#extendedSends = {
       owner: this,
       subject: this.#subject(),
       syscall: 'ibv_wr_complete',
-      queue: new DescriptorQueue(native.memory, native.sendQueue, native.postExtended),
+      queue: new DescriptorQueue(memory, native.sendQueue, native.postExtended),
       cq: sendCq,
-      write: (place, request) => writeExtended(sendWriter, native.memory, native.sendQueue, place, request),
+      writer: new ExtendedWriter(memory, native.sendQueue, native.maxInlineData),
     };
-    const receiveWriter = new DescriptorWriter(native.memory, native.receiveQueue, 0);
     this.#receives = {
       owner: this,
       subject: this.#subject(),
       syscall: 'ibv_post_recv',
       queue: this.receiveQueue,
       cq: recvCq,
-      write: (place, request) => receiveWriter.writeReceive(place, request),
+      writer: new ReceiveWriter(memory, native.receiveQueue),
     };
     // The number may have served before, with a failure that is no cause of what happens now.
     this.#forgetFailures();
@@ -333,8 +346,6 @@ export class QueuePair extends Resource {
   ): Promise<void> {
     checkOptions('options', options);
     const { port = 1, pkeyIndex = 0 } = options;
-    const { pkeyTblLen } = this.pd.context.queryPort(port);
-    integer('pkeyIndex', pkeyIndex, 0, pkeyTblLen - 1);
     await this.modify({
       qpState: 'init',
       portNum: port,
@@ -411,10 +422,19 @@ export class QueuePair extends Resource {
     this.#checkEndpoint(remote);
     const { context } = this.pd;
     const port = options.port ?? this.#port;
-    const selection = options.gid ?? (this.#gid === undefined ? {} : { address: this.#gid });
+    const selection =
+      options.gid ?? (this.#gid === undefined ? { peer: remote.gid } : { address: this.#gid });
     const gid = context.chooseGid(selection, port);
     const { activeMtu } = context.queryPort(port);
     const pathMtu = options.pathMtu ?? (Math.min(activeMtu, remote.mtu) as Mtu);
+    if (pathMtu > remote.mtu) {
+      throw new RdmaError(
+        'ERR_RDMA_LIMIT',
+        `pathMtu ${pathMtu} is above the active MTU ${remote.mtu} of the peer (${activeMtu} here): it would drop longer packets. ` +
+          'Use the smaller of both, or raise the MTU of the peer’s network interface.',
+        this.#subject(),
+      );
+    }
     if (this.state === 'reset') await this.init({ ...options, port });
     const ahAttr: AddressVector = {
       dgid: remote.gid,
@@ -456,7 +476,9 @@ export class QueuePair extends Resource {
   /**
    * Posts one request, or several with one call. `ibv_post_send`
    *
-   * All are checked before any is posted. A request that is posted holds its memory regions until it ends.
+   * As many as there are `descriptors` (256 by default) are checked before any of them is posted; a longer list goes out in
+   * parts of that length. A request that is posted holds its memory regions until it ends. One that is posted
+   * in SQD waits for RTS; rxe (Linux 6.1) goes on with it there only when something more is posted.
    *
    * @throws TypeError, RangeError for a wrong request; RdmaError `ERR_RDMA_QUEUE_FULL` when not all fit (then none is
    * posted), `ERR_RDMA_INVALID_STATE` before RTS, `ERR_RDMA_INVALID_DESCRIPTOR`; `posted` tells how many went out
@@ -466,9 +488,21 @@ export class QueuePair extends Resource {
   }
 
   /**
-   * Posts one receive, or several with one call. `ibv_post_recv`
+   * Makes a request that can be posted again and again, for what is sent often and changes in its bytes only: it is checked and
+   * written once. Bytes of `inline` are copied now, those of a memory region are read by the device at each post.
    *
-   * @throws as {@link postSend}; RdmaError `ERR_RDMA_INVALID_STATE` in RESET and ERR, where a receive would never end
+   * @throws TypeError, RangeError, RdmaError for a wrong request, as {@link postSend}
+   */
+  prepareSend(request: SendRequest): PreparedSend {
+    return new PreparedSend(this.#sends, this.maxInlineData, request);
+  }
+
+  /**
+   * Posts one receive, or several with one call. `ibv_post_recv`. For datagrams it needs 40 bytes more than the message, for
+   * the GRH that lies before it.
+   *
+   * @throws as {@link postSend}; RdmaError `ERR_RDMA_INVALID_STATE` in RESET and ERR, where a receive may never end. A queue pair
+   * that only its peer has brought to ERR, with no request that failed here, is not known to be there until {@link query}
    */
   postRecv(requests: ReceiveRequest | readonly ReceiveRequest[]): void {
     if (this.srq !== undefined) {
@@ -609,19 +643,21 @@ export class QueuePair extends Resource {
 
   /** What verbs takes without a word and then never works. */
   #checkPath(attributes: QueuePairAttributes): void {
-    if (attributes.pathMtu === undefined && attributes.ahAttr === undefined) return;
-    const port = attributes.ahAttr?.portNum || attributes.portNum || this.#port;
-    const { activeMtu, linkLayer } = this.pd.context.queryPort(port);
+    const { pkeyIndex, pathMtu, ahAttr } = attributes;
+    if (pkeyIndex === undefined && pathMtu === undefined && ahAttr === undefined) return;
+    const port = ahAttr?.portNum || attributes.portNum || this.#port;
+    const { activeMtu, linkLayer, pkeyTblLen } = this.pd.context.queryPort(port);
+    if (pkeyIndex !== undefined) integer('pkeyIndex', pkeyIndex, 0, pkeyTblLen - 1);
     const subject = { device: this.pd.context.device.name, port, qpn: this.qpNum };
-    if (attributes.pathMtu !== undefined && attributes.pathMtu > activeMtu) {
+    if (pathMtu !== undefined && pathMtu > activeMtu) {
       throw new RdmaError(
         'ERR_RDMA_LIMIT',
-        `pathMtu ${attributes.pathMtu} is above the active MTU ${activeMtu} of port ${port}: messages longer than that would never ` +
+        `pathMtu ${pathMtu} is above the active MTU ${activeMtu} of port ${port}: messages longer than that would never ` +
           'arrive. Use the smaller of both ends’ active MTUs, or raise the MTU of the network interface (4200 carries 4096).',
         subject,
       );
     }
-    if (attributes.ahAttr !== undefined) requireGid('ahAttr', attributes.ahAttr, linkLayer, port, subject);
+    if (ahAttr !== undefined) requireGid('ahAttr', ahAttr, linkLayer, port, subject);
   }
 
   #modified(attributes: QueuePairAttributes): void {

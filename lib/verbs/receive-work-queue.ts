@@ -1,6 +1,6 @@
 import { CompletionQueue } from './completion-queue.js';
 import type { Context } from './context.js';
-import { DescriptorQueue } from './descriptor-queue.js';
+import { DescriptorQueue, QueueMemory } from './descriptor-queue.js';
 import { explaining, invalidArgType, outOfRange } from './errors.js';
 import { Flow, type FlowOptions } from './flow.js';
 import { native, type NativeResource } from './native.js';
@@ -10,7 +10,7 @@ import type { ProtectionDomain } from './protection-domain.js';
 import { packAttributes, type QueuePairAttributes } from './queue-pair-attributes.js';
 import { Resource } from './resource.js';
 import { integer, options as checkOptions, unsigned64, wordIndex, wordNumber } from './validate.js';
-import { DescriptorWriter, type ReceiveRequest } from './work-request.js';
+import { ReceiveWriter, type ReceiveRequest } from './work-request.js';
 
 /** `enum ibv_wq_flags`. Combine with `|`. */
 export const WqFlags = {
@@ -91,14 +91,14 @@ export class ReceiveWorkQueue extends Resource {
     this.pd = pd;
     this.cq = cq;
     this.wqNum = made.wqNum;
-    const writer = new DescriptorWriter(made.memory, made.receiveQueue, 0);
+    const memory = new QueueMemory(made.memory);
     this.#receives = {
       owner: this,
       subject,
       syscall: 'ibv_post_wq_recv',
-      queue: new DescriptorQueue(made.memory, made.receiveQueue, made.postReceive),
+      queue: new DescriptorQueue(memory, made.receiveQueue, made.postReceive),
       cq,
-      write: (place, request) => writer.writeReceive(place, request),
+      writer: new ReceiveWriter(memory, made.receiveQueue),
     };
   }
 

@@ -2,7 +2,7 @@
 import { explaining, explainingAsync, invalidArgType, outOfRange, RdmaError } from './errors.js';
 import { checkAccess } from './memory-kinds.js';
 import type { MemoryRegion } from './memory-region.js';
-import { memlockAdvice } from './memlock.js';
+import { pinAdvice } from './memlock.js';
 import { native } from './native.js';
 import { ProtectionDomain, sourceOf, type MemorySource } from './protection-domain.js';
 import { options as checkOptions } from './validate.js';
@@ -41,9 +41,7 @@ function plan(mr: MemoryRegion, options: ReregisterOptions) {
     access,
     pd,
     advice: (errno: number) =>
-      errno === 12 && memory !== undefined
-        ? memlockAdvice(typeof memory === 'number' ? memory : memory.byteLength)
-        : '',
+      memory === undefined ? '' : pinAdvice(errno, typeof memory === 'number' ? memory : memory.byteLength),
     run: (sync: boolean) => native().reregMr(mr.native, flags, pd.native, memory, access, sync),
   };
 }

@@ -21,6 +21,7 @@ export abstract class Resource {
   readonly #native: NativeResource;
   #parents: readonly Resource[];
   readonly #children = new Map<number, Resource>();
+  #closed = false;
 
   /** @internal */
   protected constructor(native: NativeResource, parents: readonly Resource[]) {
@@ -33,7 +34,7 @@ export abstract class Resource {
   abstract get label(): string;
 
   get closed(): boolean {
-    return this.#native.closed;
+    return this.#closed;
   }
 
   /**
@@ -146,6 +147,7 @@ export abstract class Resource {
   }
 
   #forget(): void {
+    this.#closed = true;
     for (const parent of this.#parents) parent.#children.delete(this.#id);
     this.onClosed();
   }

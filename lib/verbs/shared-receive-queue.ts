@@ -1,16 +1,16 @@
 import { CompletionQueue } from './completion-queue.js';
 import { DeviceCapFlags } from './constants.js';
-import { DescriptorQueue } from './descriptor-queue.js';
+import { DescriptorQueue, QueueMemory } from './descriptor-queue.js';
 import { XrcDomain } from './domains.js';
 import { explain, explaining, invalidArgType, outOfRange, RdmaError } from './errors.js';
-import { memlockAdvice } from './memlock.js';
+import { pinAdvice } from './memlock.js';
 import { native, type NativeSharedReceiveQueue, type NativeSrqExtension } from './native.js';
 import { postRequests, type Posting } from './posting.js';
 import type { ProtectionDomain } from './protection-domain.js';
 import { Resource } from './resource.js';
 import { tagOperation, type TagOperation } from './tag-matching.js';
 import { integer, withinDevice, wordNumber } from './validate.js';
-import { DescriptorWriter, type ReceiveRequest } from './work-request.js';
+import { ReceiveWriter, type ReceiveRequest } from './work-request.js';
 
 export interface SharedReceiveQueueOptions {
   /** Receives outstanding at the most, from 1; 128 by default. The device may grant more. */
@@ -80,14 +80,14 @@ export class SharedReceiveQueue extends Resource {
     super(made, [pd, ...(xrcd === undefined ? [] : [xrcd]), ...(cq === undefined ? [] : [cq])]);
     this.native = made;
     this.pd = pd;
-    this.receiveQueue = new DescriptorQueue(made.memory, made.receiveQueue, made.postReceive);
-    const writer = new DescriptorWriter(made.memory, made.receiveQueue, 0);
+    const memory = new QueueMemory(made.memory);
+    this.receiveQueue = new DescriptorQueue(memory, made.receiveQueue, made.postReceive);
     this.#receives = {
       owner: this,
       subject: this.#subject(),
       syscall: 'ibv_post_srq_recv',
       queue: this.receiveQueue,
-      write: (place, request) => writer.writeReceive(place, request),
+      writer: new ReceiveWriter(memory, made.receiveQueue),
     };
   }
 
@@ -236,7 +236,7 @@ export class SharedReceiveQueue extends Resource {
         );
       default:
         return explain(error, this.#subject(), (errno) =>
-          errno === 12 ? memlockAdvice(maxWr * 64) : errno === 22 ? 'Is a higher srqLimit armed?' : '',
+          errno === 22 ? 'Is a higher srqLimit armed?' : pinAdvice(errno, maxWr * 64),
         );
     }
   }

@@ -39,9 +39,27 @@ export interface WorkCompletion {
   error?: WorkCompletionError;
 }
 
-const opcodes = new Map<number, CompletionOpcode>(
-  Object.entries(CompletionOpcodeNumber).map(([name, number]) => [number, name as CompletionOpcode]),
-);
+// Offsets, in bytes and then in words. Copies, since the compiler looks up what is imported again at each use.
+const SIZE = CompletionRecord.size;
+const STATUS = CompletionRecord.status;
+const OPCODE = CompletionRecord.opcode;
+const FLAGS = CompletionRecord.flags;
+const DLID_PATH_BITS = CompletionRecord.dlidPathBits;
+const BYTE_LENGTH = CompletionRecord.byteLength / 4;
+const IMM_DATA = CompletionRecord.immData / 4;
+const QP_NUM = CompletionRecord.qpNum / 4;
+const SOURCE_QP = CompletionRecord.sourceQp / 4;
+const PKEY_INDEX = CompletionRecord.pkeyIndex / 4;
+const { WITH_IMM, WITH_INV } = CompletionFlags;
+
+/** By their numbers. */
+const opcodes: CompletionOpcode[] = [];
+for (const [name, number] of Object.entries(CompletionOpcodeNumber))
+  opcodes[number] = name as CompletionOpcode;
+
+/** What a queue pair adds to retryExcErr that has failed with its very first request. */
+const NEVER_REACHED =
+  '. Nothing was ever acknowledged on this queue pair: look at the GIDs of both ends, the firewall and the MTU of the path first';
 
 /** Set in the opcodes of receives. */
 const RECEIVE = 0x80;
@@ -70,7 +88,7 @@ const meanings: Record<Exclude<CompletionStatus, 'success'>, string> = {
     'the peer could not carry the operation out: on rxe a receive that is smaller than the message, or a bad key in it',
   retryExcErr:
     'no acknowledgement after (retryCnt + 1) timeouts: the peer is gone or not connected, the GID or MTU is wrong, or UDP port 4791 ' +
-    'is blocked on the way. The peer may or may not have executed the message',
+    'is blocked on the way; or it had no receive posted for so long. The peer may or may not have executed the message',
   rnrRetryExcErr:
     'the peer had no receive posted for as long as rnrRetry allows: post receives ahead, or use credits',
   locRddViolErr: 'a domain violation (RD transport)',
@@ -85,48 +103,59 @@ const meanings: Record<Exclude<CompletionStatus, 'success'>, string> = {
   tmRndvIncomplete: 'a rendezvous of tag matching did not complete',
 };
 
+function failureOf(number: number): Exclude<CompletionStatus, 'success'> {
+  const status = completionStatuses[number];
+  return status === undefined || status === 'success' ? 'generalErr' : status;
+}
+
 /** Reads completion records, and remembers each queue pair's first failure, which is the cause of what is flushed after it. */
 export class CompletionReader {
   readonly #bytes: Uint8Array;
   readonly #words: Uint32Array;
+  readonly #longs: BigUint64Array;
   readonly #failures = new Map<number, WorkCompletionError>();
 
   constructor(records: ArrayBuffer) {
     this.#bytes = new Uint8Array(records, CompletionCounters.size);
     this.#words = new Uint32Array(records, CompletionCounters.size);
+    this.#longs = new BigUint64Array(records, CompletionCounters.size);
   }
 
   read(index: number): WorkCompletion {
-    const at = index * CompletionRecord.size;
+    const at = index * SIZE;
     const word = at >> 2;
+    const bytes = this.#bytes;
     const words = this.#words;
-    const wrId = (BigInt(words[word + (CompletionRecord.idHigh >> 2)]!) << 32n) | BigInt(words[word]!);
-    const qpNum = words[word + (CompletionRecord.qpNum >> 2)]!;
-    const status = completionStatuses[this.#bytes[at + CompletionRecord.status]!] ?? 'generalErr';
-    if (status !== 'success') {
-      const vendorError = words[word + (CompletionRecord.byteLength >> 2)]!;
-      return { wrId, status, qpNum, error: this.#failure(status, wrId, vendorError, qpNum) };
+    const wrId = this.#longs[at >> 3]!;
+    const qpNum = words[word + QP_NUM]!;
+    const byteLen = words[word + BYTE_LENGTH]!;
+    if (bytes[at + STATUS] !== 0) {
+      const status = failureOf(bytes[at + STATUS]!);
+      const error = this.#failure(status, wrId, byteLen, qpNum, bytes[at + FLAGS] === 1);
+      return { wrId, status, qpNum, error };
     }
-    const flags = this.#bytes[at + CompletionRecord.flags]!;
+    const opcode = bytes[at + OPCODE]!;
+    const wcFlags = bytes[at + FLAGS]!;
+    const source = words[word + SOURCE_QP]!;
     const completion: WorkCompletion = {
       wrId,
-      status,
+      status: 'success',
       qpNum,
-      opcode: opcodes.get(this.#bytes[at + CompletionRecord.opcode]!)!,
-      byteLen: words[word + (CompletionRecord.byteLength >> 2)]!,
-      wcFlags: flags,
-      srcQp: words[word + (CompletionRecord.sourceQp >> 2)]! & 0xffffff,
+      opcode: opcodes[opcode]!,
+      byteLen,
+      wcFlags,
+      srcQp: source & 0xffffff,
     };
     // What a sender's own completion has in this place is nothing that arrived (rxe sets the flag there too).
-    if ((this.#bytes[at + CompletionRecord.opcode]! & RECEIVE) === 0) return completion;
-    const lids = words[word + (CompletionRecord.pkeyIndex >> 2)]!;
+    if ((opcode & RECEIVE) === 0) return completion;
+    const lids = words[word + PKEY_INDEX]!;
     completion.slid = lids >>> 16;
-    completion.sl = words[word + (CompletionRecord.sourceQp >> 2)]! >>> 24;
-    completion.dlidPathBits = this.#bytes[at + CompletionRecord.dlidPathBits]!;
+    completion.sl = source >>> 24;
+    completion.dlidPathBits = bytes[at + DLID_PATH_BITS]!;
     completion.pkeyIndex = lids & 0xffff;
-    const imm = words[word + (CompletionRecord.immData >> 2)]!;
-    if ((flags & CompletionFlags.WITH_IMM) !== 0) completion.immData = imm;
-    if ((flags & CompletionFlags.WITH_INV) !== 0) completion.invalidatedRkey = imm;
+    const imm = words[word + IMM_DATA]!;
+    if ((wcFlags & WITH_IMM) !== 0) completion.immData = imm;
+    if ((wcFlags & WITH_INV) !== 0) completion.invalidatedRkey = imm;
     return completion;
   }
 
@@ -140,11 +169,13 @@ export class CompletionReader {
     wrId: bigint,
     vendorError: number,
     qpNum: number,
+    isFirst: boolean,
   ): WorkCompletionError {
     const first = this.#failures.get(qpNum);
     const cause = status === 'wrFlushErr' ? first : undefined;
     const since =
       cause === undefined ? '' : `. First failed: work request ${cause.wrId} with ${cause.status}`;
+    const reach = status === 'retryExcErr' && isFirst ? NEVER_REACHED : '';
     const vendor = vendorError === 0 ? '' : `, vendor error 0x${vendorError.toString(16)}`;
     const error = new WorkCompletionError({
       status,
@@ -152,7 +183,7 @@ export class CompletionReader {
       vendorError,
       qpNum,
       cause,
-      message: `work request ${wrId} on QP ${qpNum} failed with ${status}${vendor}: ${meanings[status]}${since}`,
+      message: `work request ${wrId} on QP ${qpNum} failed with ${status}${vendor}: ${meanings[status]}${reach}${since}`,
     });
     if (first === undefined && status !== 'wrFlushErr') this.#failures.set(qpNum, error);
     return error;

@@ -1,9 +1,11 @@
 import { AddressHandle } from './address-handle.js';
 import { Opcode, SendFlags, type SendOpcode } from './constants.js';
+import type { QueueMemory } from './descriptor-queue.js';
 import { invalidArgType, outOfRange, RdmaError } from './errors.js';
 import { INLINE_AREA, ReceiveDescriptor, ScatterGatherElement, SendDescriptor } from './layout.js';
-import { MemoryRegion, type RemoteRegion } from './memory-region.js';
+import { MemoryRegion, RemoteRegion } from './memory-region.js';
 import type { QueueLayout } from './native.js';
+import type { Resource } from './resource.js';
 import { integer, unsigned64, wordNumber } from './validate.js';
 
 /** A range of a memory region (`struct ibv_sge`). */
@@ -45,7 +47,10 @@ export interface SendRequest {
   ud?: DatagramTarget;
   /** 32 bits in host order, for the opcodes with immediate data. */
   immData?: number;
-  /** The rkey to invalidate at the peer, for `sendWithInv`. */
+  /**
+   * The rkey to invalidate at the peer, for `sendWithInv`. That of a memory region of this library cannot be: the peer's receive
+   * fails and its connection with it, of which rxe (Linux 6.1) tells the sender nothing.
+   */
   invalidateRkey?: number;
   /** For atomics: the value to add, or to compare with. 64 bits in host order. */
   compareAdd?: bigint | number;
@@ -69,119 +74,208 @@ export interface ReceiveRequest {
   sge?: Sge | readonly Sge[];
 }
 
-const REMOTE_OPCODES = new Set<SendOpcode>([
-  'rdmaWrite',
-  'rdmaWriteWithImm',
-  'rdmaRead',
-  'atomicCmpAndSwp',
-  'atomicFetchAndAdd',
-]);
+const TWO_32 = 2 ** 32;
+// Offsets in words. Copies, since the compiler looks up what is imported again at each use.
+const ID = SendDescriptor.id / 4;
+const ID_HIGH = SendDescriptor.idHigh / 4;
+const SGE = SendDescriptor.sge / 4;
+const IMM_DATA = SendDescriptor.immData / 4;
+const RKEY = SendDescriptor.rkey / 4;
+const REMOTE_ADDRESS = SendDescriptor.remoteAddress / 4;
+const ADDRESS_HANDLE = SendDescriptor.addressHandle / 4;
+const REMOTE_QPN = SendDescriptor.remoteQpn / 4;
+const REMOTE_QKEY = SendDescriptor.remoteQkey / 4;
+const REMOTE_SRQN = SendDescriptor.remoteSrqn / 4;
+const RECEIVE_ID = ReceiveDescriptor.id / 4;
+const RECEIVE_ID_HIGH = ReceiveDescriptor.idHigh / 4;
+const RECEIVE_SGE = ReceiveDescriptor.sge / 4;
+const ELEMENT_MR = ScatterGatherElement.mr / 4;
+const ELEMENT_LENGTH = ScatterGatherElement.length / 4;
+const ELEMENT_OFFSET = ScatterGatherElement.offset / 4;
+// In bytes.
+const SEND_SIZE = SendDescriptor.size;
+const RECEIVE_SIZE = ReceiveDescriptor.size;
+const { SIGNALED, FENCE, SOLICITED, INLINE } = SendFlags;
+const { sendWithInv: SEND_WITH_INV, atomicCmpAndSwp: COMPARE_AND_SWAP } = Opcode;
 
-/** Writes requests as descriptors into a queue's shared memory. */
-export class DescriptorWriter {
-  readonly #layout: QueueLayout;
-  readonly #view: DataView;
-  readonly #bytes: Uint8Array;
+const opcodeNumbers = new Map<unknown, number>(Object.entries(Opcode));
+
+/** By the numbers of the opcodes. */
+const withRemote = bits('rdmaWrite', 'rdmaWriteWithImm', 'rdmaRead', 'atomicCmpAndSwp', 'atomicFetchAndAdd');
+const withImmediate = bits('sendWithImm', 'rdmaWriteWithImm');
+const atomic = bits('atomicCmpAndSwp', 'atomicFetchAndAdd');
+
+function bits(...opcodes: SendOpcode[]): number {
+  return opcodes.reduce((all, opcode) => all | (1 << Opcode[opcode]), 0);
+}
+
+/** What send and receive descriptors share: an identifier and elements, written into a queue's shared memory. */
+abstract class DescriptorWriter {
+  protected readonly layout: QueueLayout;
+  protected readonly memory: QueueMemory;
+
+  constructor(memory: QueueMemory, layout: QueueLayout) {
+    this.layout = layout;
+    this.memory = memory;
+  }
+
+  /** Writes 64 bits in two places, given in words. */
+  protected writeHalves(low: number, high: number, name: string, value: bigint | number = 0): void {
+    const { words } = this.memory;
+    if (typeof value === 'number' && value >= 0 && Number.isSafeInteger(value)) {
+      words[low] = value;
+      words[high] = value / TWO_32;
+      return;
+    }
+    const long = unsigned64(name, value);
+    words[low] = Number(BigInt.asUintN(32, long));
+    words[high] = Number(long >> 32n);
+  }
+
+  /** Writes the elements of the descriptor that begins at a word; returns how many there are. */
+  protected writeElements(place: number, word: number, sge: Sge | readonly Sge[] | undefined): number {
+    if (sge === undefined) return 0;
+    if (!Array.isArray(sge)) {
+      this.#writeRange(word, sge as Sge);
+      return 1;
+    }
+    const elements = sge as readonly Sge[];
+    const { maxSge, elements: area } = this.layout;
+    if (elements.length > maxSge) {
+      throw new RdmaError(
+        'ERR_RDMA_LIMIT',
+        `${elements.length} scatter/gather elements are ${elements.length - maxSge} above the ${maxSge} of this queue`,
+      );
+    }
+    elements.forEach((element, k) => {
+      const where =
+        elements.length === 1 ? word : (area + (place * maxSge + k) * ScatterGatherElement.size) / 4;
+      this.#writeRange(where, element);
+    });
+    return elements.length;
+  }
+
+  protected writeElement(word: number, mr: number, offset: number, length: number): void {
+    const { words } = this.memory;
+    words[word + ELEMENT_MR] = mr;
+    words[word + ELEMENT_LENGTH] = length;
+    words[word + ELEMENT_OFFSET] = offset;
+    words[word + ELEMENT_OFFSET + 1] = offset / TWO_32;
+  }
+
+  #writeRange(word: number, element: Sge): void {
+    const { mr } = element;
+    if (!(mr instanceof MemoryRegion)) throw invalidArgType('sge.mr', 'a MemoryRegion', mr);
+    if (mr.closed) throw closedError(mr);
+    const offset = integer('sge.offset', element.offset ?? 0, 0, mr.length);
+    const rest = mr.length - offset;
+    const length = integer('sge.length', element.length ?? rest, 0, 2 ** 32 - 1);
+    if (length > rest) {
+      throw outOfRange('sge.length', `at most ${rest} from offset ${offset} of ${mr.label}`, length);
+    }
+    this.writeElement(word, mr.slot, offset, length);
+  }
+}
+
+function closedError(resource: Resource): RdmaError {
+  return new RdmaError('ERR_RDMA_CLOSED', `${resource.label} is closed`);
+}
+
+/** Writes send requests as descriptors into a queue's shared memory. */
+export class SendWriter extends DescriptorWriter {
   readonly #maxInlineData: number;
 
-  constructor(memory: ArrayBuffer, layout: QueueLayout, maxInlineData: number) {
-    this.#layout = layout;
-    this.#view = new DataView(memory);
-    this.#bytes = new Uint8Array(memory);
+  constructor(memory: QueueMemory, layout: QueueLayout, maxInlineData: number) {
+    super(memory, layout);
     this.#maxInlineData = maxInlineData;
   }
 
   /** @throws TypeError, RangeError */
-  writeSend(place: number, request: SendRequest): void {
+  write(place: number, request: SendRequest): void {
     if (typeof request !== 'object' || request === null)
       throw invalidArgType('request', 'a send request', request);
-    const { opcode, remote, fence = false, solicited = false, signaled = true } = request;
-    const number = wordNumber('opcode', Opcode, opcode);
-    const at = this.#layout.descriptors + place * SendDescriptor.size;
-    this.#bytes.fill(0, at, at + SendDescriptor.size);
-    const view = this.#view;
-    let flags =
-      (signaled ? SendFlags.SIGNALED : 0) |
-      (fence ? SendFlags.FENCE : 0) |
-      (solicited ? SendFlags.SOLICITED : 0);
+    const {
+      opcode,
+      remote,
+      remoteSrqn,
+      immData,
+      ud,
+      fence = false,
+      solicited = false,
+      signaled = true,
+    } = request;
+    const number = opcodeNumbers.get(opcode) ?? wordNumber('opcode', Opcode, opcode);
+    const bit = 1 << number;
+    const { words, view } = this.memory;
+    const at = this.layout.descriptors + place * SEND_SIZE;
+    const word = at >> 2;
+    // The other words are written below, or nobody reads them for such a request.
+    words[word + IMM_DATA] = 0;
+    words[word + RKEY] = 0;
+    words[word + REMOTE_ADDRESS] = 0;
+    words[word + REMOTE_ADDRESS + 1] = 0;
+    let flags = (signaled ? SIGNALED : 0) | (fence ? FENCE : 0) | (solicited ? SOLICITED : 0);
+    let count: number;
     if (request.inline !== undefined) {
       if (request.sge !== undefined) throw outOfRange('inline', 'given without sge', 'both');
-      this.#writeInline(place, at, request.inline);
-      flags |= SendFlags.INLINE;
+      count = this.#writeInline(place, word + SGE, request.inline);
+      flags |= INLINE;
     } else {
-      this.#writeElements(place, at + SendDescriptor.sgeCount, at + SendDescriptor.sge, request.sge);
+      count = this.writeElements(place, word + SGE, request.sge);
     }
-    view.setUint8(at + SendDescriptor.opcode, number);
-    view.setUint8(at + SendDescriptor.flags, flags);
-    this.#writeId(at + SendDescriptor.id, at + SendDescriptor.idHigh, request.wrId);
-    if (REMOTE_OPCODES.has(opcode)) {
-      if (typeof remote !== 'object' || remote === null)
-        throw invalidArgType('remote', `given for ${opcode}`, remote);
-      view.setBigUint64(
-        at + SendDescriptor.remoteAddress,
-        unsigned64('remote.address', remote.address),
-        true,
-      );
-      view.setUint32(at + SendDescriptor.rkey, integer('remote.rkey', remote.rkey, 0, 2 ** 32 - 1), true);
+    words[word] = number | (flags << 8) | (count << 16);
+    this.writeHalves(word + ID, word + ID_HIGH, 'wrId', request.wrId);
+    if ((bit & withRemote) !== 0) {
+      this.#writeRemote(word, remote, opcode);
     } else if (remote !== undefined) {
       throw outOfRange('remote', `absent for ${opcode}: it has no remote address`, 'one');
     }
-    if (request.ud !== undefined) this.#writeTarget(at, request.ud);
-    if (request.remoteSrqn !== undefined) {
-      const srqn = integer('remoteSrqn', request.remoteSrqn, 0, 2 ** 24 - 1);
-      view.setUint32(at + SendDescriptor.remoteSrqn, srqn, true);
+    words[word + REMOTE_SRQN] =
+      remoteSrqn === undefined ? 0 : integer('remoteSrqn', remoteSrqn, 0, 2 ** 24 - 1);
+    if (ud !== undefined) this.#writeTarget(word, ud);
+    if ((bit & withImmediate) !== 0) {
+      words[word + IMM_DATA] = integer('immData', immData, 0, 2 ** 32 - 1);
+    } else if (immData !== undefined) {
+      throw outOfRange('immData', `absent for ${opcode}: use ${opcode}WithImm`, immData);
     }
-    if (opcode === 'sendWithImm' || opcode === 'rdmaWriteWithImm') {
-      view.setUint32(at + SendDescriptor.immData, integer('immData', request.immData, 0, 2 ** 32 - 1), true);
-    } else if (request.immData !== undefined) {
-      throw outOfRange('immData', `absent for ${opcode}: use ${opcode}WithImm`, request.immData);
-    }
-    if (opcode === 'sendWithInv') {
+    if (number === SEND_WITH_INV) {
       const rkey = integer('invalidateRkey', request.invalidateRkey, 0, 2 ** 32 - 1);
-      view.setUint32(at + SendDescriptor.immData, rkey, true);
+      words[word + IMM_DATA] = rkey;
     }
-    if (opcode === 'atomicCmpAndSwp' || opcode === 'atomicFetchAndAdd') {
+    if ((bit & atomic) !== 0) {
       view.setBigUint64(at + SendDescriptor.compareAdd, unsigned64('compareAdd', request.compareAdd), true);
     }
-    if (opcode === 'atomicCmpAndSwp') {
+    if (number === COMPARE_AND_SWAP) {
       view.setBigUint64(at + SendDescriptor.swap, unsigned64('swap', request.swap), true);
     }
   }
 
-  /** @throws TypeError, RangeError */
-  writeReceive(place: number, request: ReceiveRequest): void {
-    if (typeof request !== 'object' || request === null)
-      throw invalidArgType('request', 'a receive request', request);
-    const at = this.#layout.descriptors + place * ReceiveDescriptor.size;
-    this.#bytes.fill(0, at, at + ReceiveDescriptor.size);
-    this.#writeElements(place, at + ReceiveDescriptor.sgeCount, at + ReceiveDescriptor.sge, request.sge);
-    this.#writeId(at + ReceiveDescriptor.id, at + ReceiveDescriptor.idHigh, request.wrId);
+  #writeRemote(word: number, remote: RemoteTarget | RemoteRegion | undefined, opcode: SendOpcode): void {
+    const { words } = this.memory;
+    const address = word + REMOTE_ADDRESS;
+    if (remote instanceof RemoteRegion) {
+      words[address] = remote.addressLow;
+      words[address + 1] = remote.addressHigh;
+      words[word + RKEY] = remote.rkey;
+      return;
+    }
+    if (typeof remote !== 'object' || remote === null)
+      throw invalidArgType('remote', `given for ${opcode}`, remote);
+    this.writeHalves(address, address + 1, 'remote.address', remote.address);
+    words[word + RKEY] = integer('remote.rkey', remote.rkey, 0, 2 ** 32 - 1);
   }
 
-  #writeTarget(at: number, target: DatagramTarget): void {
-    if (!(target.ah instanceof AddressHandle)) throw invalidArgType('ud.ah', 'an AddressHandle', target.ah);
-    if (target.ah.closed) throw new RdmaError('ERR_RDMA_CLOSED', `${target.ah.label} is closed`);
-    const view = this.#view;
-    view.setUint32(at + SendDescriptor.addressHandle, target.ah.slot, true);
-    view.setUint32(
-      at + SendDescriptor.remoteQpn,
-      integer('ud.remoteQpn', target.remoteQpn, 0, 2 ** 24 - 1),
-      true,
-    );
-    view.setUint32(
-      at + SendDescriptor.remoteQkey,
-      integer('ud.remoteQkey', target.remoteQkey, 0, 2 ** 32 - 1),
-      true,
-    );
+  #writeTarget(word: number, target: DatagramTarget): void {
+    const { ah } = target;
+    if (!(ah instanceof AddressHandle)) throw invalidArgType('ud.ah', 'an AddressHandle', ah);
+    if (ah.closed) throw closedError(ah);
+    const { words } = this.memory;
+    words[word + ADDRESS_HANDLE] = ah.slot;
+    words[word + REMOTE_QPN] = integer('ud.remoteQpn', target.remoteQpn, 0, 2 ** 24 - 1);
+    words[word + REMOTE_QKEY] = integer('ud.remoteQkey', target.remoteQkey, 0, 2 ** 32 - 1);
   }
 
-  #writeId(low: number, high: number, wrId: bigint | number = 0): void {
-    const id = unsigned64('wrId', wrId);
-    this.#view.setUint32(low, Number(id & 0xffffffffn), true);
-    this.#view.setUint32(high, Number(id >> 32n), true);
-  }
-
-  #writeInline(place: number, at: number, data: Uint8Array): void {
+  #writeInline(place: number, word: number, data: Uint8Array): number {
     if (!(data instanceof Uint8Array)) throw invalidArgType('inline', 'a Uint8Array', data);
     if (data.length > this.#maxInlineData) {
       throw new RdmaError(
@@ -190,45 +284,23 @@ export class DescriptorWriter {
           'create it with a larger maxInlineData, or send from a memory region',
       );
     }
-    const { inlineArea, inlineStride } = this.#layout;
-    if (data.length > 0) this.#bytes.set(data, inlineArea + place * inlineStride);
-    this.#view.setUint8(at + SendDescriptor.sgeCount, data.length > 0 ? 1 : 0);
-    this.#writeElement(at + SendDescriptor.sge, INLINE_AREA, 0, data.length);
+    const { inlineArea, inlineStride } = this.layout;
+    if (data.length > 0) this.memory.bytes.set(data, inlineArea + place * inlineStride);
+    this.writeElement(word, INLINE_AREA, 0, data.length);
+    return data.length > 0 ? 1 : 0;
   }
+}
 
-  #writeElements(place: number, countAt: number, at: number, sge: Sge | readonly Sge[] | undefined): void {
-    const elements = sge === undefined ? [] : Array.isArray(sge) ? (sge as readonly Sge[]) : [sge as Sge];
-    const { maxSge, elements: area } = this.#layout;
-    if (elements.length > maxSge) {
-      throw new RdmaError(
-        'ERR_RDMA_LIMIT',
-        `${elements.length} scatter/gather elements are ${elements.length - maxSge} above the ${maxSge} of this queue`,
-      );
-    }
-    this.#view.setUint8(countAt, elements.length);
-    elements.forEach((element, k) => {
-      const where = elements.length === 1 ? at : area + (place * maxSge + k) * ScatterGatherElement.size;
-      const { mr } = element;
-      if (!(mr instanceof MemoryRegion)) throw invalidArgType('sge.mr', 'a MemoryRegion', mr);
-      if (mr.closed) throw new RdmaError('ERR_RDMA_CLOSED', `${mr.label} is closed`);
-      const offset = integer('sge.offset', element.offset ?? 0, 0, mr.length);
-      const length = integer('sge.length', element.length ?? mr.length - offset, 0, 2 ** 32 - 1);
-      if (length > mr.length - offset) {
-        throw outOfRange(
-          'sge.length',
-          `at most ${mr.length - offset} from offset ${offset} of ${mr.label}`,
-          length,
-        );
-      }
-      this.#writeElement(where, mr.slot, offset, length);
-    });
-  }
-
-  #writeElement(at: number, mr: number, offset: number, length: number): void {
-    const view = this.#view;
-    view.setUint32(at + ScatterGatherElement.mr, mr, true);
-    view.setUint32(at + ScatterGatherElement.length, length, true);
-    view.setUint32(at + ScatterGatherElement.offset, offset % 2 ** 32, true);
-    view.setUint32(at + ScatterGatherElement.offset + 4, Math.floor(offset / 2 ** 32), true);
+/** Writes receive requests as descriptors into a queue's shared memory. */
+export class ReceiveWriter extends DescriptorWriter {
+  /** @throws TypeError, RangeError */
+  write(place: number, request: ReceiveRequest): void {
+    if (typeof request !== 'object' || request === null)
+      throw invalidArgType('request', 'a receive request', request);
+    const { words } = this.memory;
+    const word = (this.layout.descriptors + place * RECEIVE_SIZE) >> 2;
+    const count = this.writeElements(place, word + RECEIVE_SGE, request.sge);
+    words[word] = count << 16;
+    this.writeHalves(word + RECEIVE_ID, word + RECEIVE_ID_HIGH, 'wrId', request.wrId);
   }
 }

@@ -28,10 +28,12 @@ class SlotTable {
       entries_.push_back({nullptr, 1});
     }
     entries_[index].object = object;
+    ++changes_;
     return entries_[index].generation << kIndexBits | index;
   }
 
   void Remove(uint32_t slot) {
+    ++changes_;
     Entry& entry = entries_[slot & kIndexMask];
     entry.object = nullptr;
     entry.generation = (entry.generation + 1) & kGenerationMask;
@@ -46,6 +48,29 @@ class SlotTable {
     return entry.generation == slot >> kIndexBits ? entry.object : nullptr;
   }
 
+  // Finds what it has found before at once: most often the same object is asked for again and again.
+  class Finder {
+   public:
+    explicit Finder(const SlotTable& table) : table_(table) {}
+
+    T* Find(uint32_t slot) {
+      const uint64_t key = static_cast<uint64_t>(table_.changes_) << 32 | slot;
+      if (key != key_) [[unlikely]]
+        Search(key);
+      return object_;
+    }
+
+   private:
+    [[gnu::noinline]] void Search(uint64_t key) {
+      object_ = table_.Find(static_cast<uint32_t>(key));
+      key_ = key;
+    }
+
+    const SlotTable& table_;
+    T* object_ = nullptr;
+    uint64_t key_ = 0;
+  };
+
  private:
   struct Entry {
     T* object;
@@ -53,6 +78,7 @@ class SlotTable {
   };
   std::vector<Entry> entries_;
   std::deque<uint32_t> free_;
+  uint32_t changes_ = 0;
 };
 
 }  // namespace node_rdma

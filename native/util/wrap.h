@@ -140,4 +140,15 @@ Napi::Function BindHot(Napi::Env env, const char* name, const std::shared_ptr<Na
   return {env, function};
 }
 
+// The open object that the function is bound to; null, with ERR_RDMA_CLOSED pending, when it is closed.
+template <class Native>
+Native* Hot(napi_env env, napi_callback_info info, size_t argc = 0, napi_value* arguments = nullptr) {
+  void* data;
+  napi_get_cb_info(env, info, argc > 0 ? &argc : nullptr, arguments, nullptr, &data);
+  auto* native = static_cast<std::shared_ptr<Native>*>(data)->get();
+  if (native->usable()) return native;
+  AddonData::Of(env).ThrowCode(env, "ERR_RDMA_CLOSED", std::string(Native::kKindName) + " is closed");
+  return nullptr;
+}
+
 }  // namespace node_rdma

@@ -3,7 +3,13 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { AsyncEvent, AsyncEventMap, Context } from '../../lib/index.js';
+import {
+  listDevices,
+  openDevice,
+  type AsyncEvent,
+  type AsyncEventMap,
+  type Context,
+} from '../../lib/index.js';
 import { completions, connectedPair, device, deviceA, deviceB, end, succeeded } from '../support/device.js';
 
 const name = 'rxe_events';
@@ -78,6 +84,34 @@ describe('a port', () => {
   });
 });
 
+it('a connection finds the GID that it told its peer again, wherever it stands now', async () => {
+  const context = device(name);
+  const [x, y] = ['10.77.0.11', '10.77.0.12'];
+  /** Adds or deletes both, in that order, and waits until the table has those of them that are left. */
+  async function change(action: 'add' | 'del', addresses: string[]): Promise<void> {
+    tool(addresses.map((address) => `ip addr ${action} ${address}/24 dev ${netdev}`).join('\n'));
+    const left = () => context.queryGidTable().filter((entry) => [x, y].includes(entry.address));
+    await vi.waitFor(
+      () => expect(left().map((entry) => entry.address)).toEqual(action === 'add' ? addresses : []),
+      { timeout: 20_000 },
+    );
+  }
+  await change('add', [x, y]);
+  const qp = context.allocPd().createQp({ type: 'rc', cq: context.createCq() });
+  const { index } = context.chooseGid({ address: y });
+  const endpoint = qp.endpoint({ gid: { address: y } });
+  expect(endpoint.gid).toBe(`::ffff:${y}`);
+  await change('del', [x, y]);
+  await expect(qp.connect(endpoint)).rejects.toMatchObject({ code: 'ERR_RDMA_NO_GID' });
+  await change('add', [y, x]);
+  const { gid } = await qp.connect(endpoint);
+  expect(gid).toMatchObject({ address: y, netdev });
+  expect(gid.index).not.toBe(index);
+  expect(qp.query().ahAttr.sgidIndex).toBe(gid.index);
+  qp.close();
+  await change('del', [x, y]);
+});
+
 describe('a context', () => {
   it('closes with events that nobody has read', () => {
     const context = device(name);
@@ -145,4 +179,17 @@ it('a shared receive queue tells when it falls below its limit', async () => {
   a.qp.postSend([send, send]);
   expect((await told).element).toBe(srq);
   expect(await completions(cq, 2)).toHaveLength(2);
+});
+
+it('a device that goes and comes while the program runs is in the list, or is not', async () => {
+  const listed = () => listDevices().some((entry) => entry.name === name);
+  expect(listed()).toBe(true);
+  tool(`rdma link del ${name}`);
+  await vi.waitFor(() => expect(listed()).toBe(false), { timeout: 20_000 });
+  expect(() => openDevice(name)).toThrow(
+    expect.objectContaining({ code: 'ERR_RDMA_NO_DEVICE', device: name }) as Error,
+  );
+  tool(`rdma link add ${name} type rxe netdev ${netdev}`);
+  await vi.waitFor(() => expect(listed()).toBe(true), { timeout: 20_000 });
+  expect(device(name).queryPort()).toMatchObject({ state: 'active' });
 });

@@ -1,7 +1,7 @@
 // What goes wrong at the peer or on the way: the status that comes, and what the error says of it.
 import { describe, expect, it } from 'vitest';
 import { Access, WorkCompletionError, type WorkCompletion } from '../../lib/index.js';
-import { completions, connectedPair, succeeded } from '../support/device.js';
+import { completions, connect, connectedPair, succeeded } from '../support/device.js';
 
 function failure(completion: WorkCompletion | undefined): WorkCompletionError {
   expect(completion?.error).toBeInstanceOf(WorkCompletionError);
@@ -68,6 +68,31 @@ describe('a peer that refuses', () => {
     region.close();
     a.qp.postSend({ opcode: 'rdmaWrite', sge: { mr: a.mr, length: 8 }, remote });
     expect(failure((await completions(a.cq))[0]).status).toBe('remAccessErr');
+  });
+
+  it('to have a plain region invalidated, which serves on', async () => {
+    const { a, b } = await connectedPair();
+    b.qp.postRecv({ wrId: 4, sge: { mr: b.mr, length: 100 } });
+    a.qp.postSend({
+      wrId: 3,
+      opcode: 'sendWithInv',
+      sge: { mr: a.mr, length: 8 },
+      invalidateRkey: b.mr.rkey,
+    });
+    expect(failure((await completions(b.cq))[0])).toMatchObject({ wrId: 4n, status: 'remInvReqErr' });
+    expect(b.qp.query().qpState).toBe('err');
+    // rxe 6.1 acknowledges what it has refused.
+    const [sent] = await completions(a.cq);
+    expect(['success', 'remInvReqErr', 'remOpErr']).toContain(sent!.status);
+    const again = {
+      a: { ...a, qp: a.pd.createQp({ type: 'rc', cq: a.cq }) },
+      b: { ...b, qp: b.pd.createQp({ type: 'rc', cq: b.cq }) },
+    };
+    await connect(again.a, again.b);
+    a.mr.buffer.write('on');
+    again.a.qp.postSend({ opcode: 'rdmaWrite', sge: { mr: a.mr, length: 2 }, remote: b.mr.remote(500) });
+    await succeeded(a.cq);
+    expect(b.mr.buffer.toString('latin1', 500, 502)).toBe('on');
   });
 
   it('a message longer than its receive', async () => {
@@ -137,6 +162,51 @@ describe('a peer that is silent', () => {
     const formula = 3 * 4.096e-3 * 2 ** 14;
     expect(took).toBeGreaterThan(formula / 2);
     expect(took).toBeLessThan(formula * 20);
+  });
+
+  it('that has never answered is told from one that has', async () => {
+    for (const answered of [false, true]) {
+      const { a, b } = await connectedPair({ connect: { timeout: 10, retryCnt: 1 } });
+      const write = () =>
+        a.qp.postSend({ opcode: 'rdmaWrite', sge: { mr: a.mr, length: 8 }, remote: b.mr.remote() });
+      if (answered) {
+        write();
+        await succeeded(a.cq);
+      }
+      b.qp.close();
+      write();
+      const { message } = failure((await completions(a.cq))[0]);
+      expect(message.includes('Nothing was ever acknowledged on this queue pair'), message).toBe(!answered);
+    }
+  });
+
+  it('without a receive, is an error of the acknowledge timer, though rnrRetry is 7', async () => {
+    const { a } = await connectedPair({ connect: { rnrRetry: 7, retryCnt: 2, timeout: 12 } });
+    a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: 8 } });
+    const error = failure((await completions(a.cq))[0]);
+    expect(error.status).toBe('retryExcErr');
+    expect(error.message).toMatch(/no receive posted/);
+  });
+
+  it('is none with a timeout of 0, or with 7 retries (rxe), for as long as the queue pair is open', async () => {
+    const pairs = await Promise.all([
+      connectedPair({ connect: { timeout: 0, retryCnt: 0 } }),
+      connectedPair({ connect: { timeout: 8, retryCnt: 7 } }),
+    ]);
+    for (const { a, b } of pairs) {
+      const remote = b.mr.remote();
+      b.qp.close();
+      a.qp.postSend({ opcode: 'rdmaWrite', sge: { mr: a.mr, length: 8 }, remote });
+    }
+    // Of 1 ms each, any finite number of retries is over long before.
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    for (const { a } of pairs) {
+      expect(a.cq.poll()).toEqual([]);
+      expect(() => a.mr.close()).toThrow(/1 outstanding/);
+      a.qp.close();
+      a.mr.close();
+      expect(a.mr.buffer).toHaveLength(0);
+    }
   });
 
   it('without a receive, is an error after the RNR retries', async () => {

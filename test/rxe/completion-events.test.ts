@@ -70,6 +70,35 @@ describe('wait', () => {
     expect(await completions(b.cq, 2)).toMatchObject([{ wrId: 0n }, { wrId: 1n }]);
   });
 
+  it('arms the queue only before it sleeps: what is there, or comes while it spins, needs no event', async () => {
+    const { a, b } = await connectedPair();
+    const armed = vi.spyOn(b.cq.native, 'reqNotify');
+    receive(b, 3);
+    send(a);
+    await completions(a.cq);
+    await b.cq.wait({ ...asleep, timeoutMs: 20_000 });
+    expect(await completions(b.cq)).toHaveLength(1);
+    expect(armed).toHaveBeenCalledTimes(0);
+    // However slow the machine is, this one comes within the time to spin.
+    const { ready } = b.cq.native;
+    const looked = vi.spyOn(b.cq.native, 'ready').mockImplementation((spin) => {
+      const deadline = Date.now() + 20_000;
+      while (!ready(spin)) if (spin === 0 || Date.now() > deadline) return false;
+      return true;
+    });
+    send(a);
+    await b.cq.wait({ spinMicroseconds: 10_000, timeoutMs: 20_000 });
+    expect(looked.mock.calls).toEqual([[10_000]]);
+    expect(await completions(b.cq)).toHaveLength(1);
+    expect(armed).toHaveBeenCalledTimes(0);
+    const waiting = b.cq.wait({ ...asleep, timeoutMs: 20_000 });
+    await delay(20);
+    send(a);
+    await waiting;
+    expect(await completions(b.cq)).toHaveLength(1);
+    expect(armed).toHaveBeenCalledTimes(1);
+  });
+
   it('takes nothing that a ring will not find', async () => {
     const { a, b } = await connectedPair();
     const ring = new CompletionRing(b.cq);

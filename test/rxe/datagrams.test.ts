@@ -125,6 +125,18 @@ describe('a queue pair for datagrams', () => {
     );
   });
 
+  it('takes no receive that has no room for the header', async () => {
+    const { b } = await peers();
+    expect(() => b.qp.postRecv({ sge: { mr: b.mr, length: GRH_BYTES - 1 } })).toThrow(
+      expect.objectContaining({
+        code: 'ERR_RDMA_INVALID_DESCRIPTOR',
+        message: expect.stringContaining('39 bytes take no datagram: the GRH before it needs 40') as string,
+      }) as Error,
+    );
+    expect(b.qp.receiveQueue.outstanding).toBe(0);
+    b.qp.postRecv({ sge: { mr: b.mr, length: GRH_BYTES } });
+  });
+
   it('carries immediate data', async () => {
     const { a, b } = await peers();
     b.qp.postRecv({ sge: { mr: b.mr, length: 4096 } });
@@ -175,16 +187,29 @@ describe('a queue pair for datagrams', () => {
 
   it('sends nothing but SEND', async () => {
     const { a, b } = await peers();
-    for (const opcode of ['rdmaWrite', 'rdmaRead', 'atomicFetchAndAdd', 'sendWithInv'] as const) {
+    for (const opcode of [
+      'rdmaWrite',
+      'rdmaWriteWithImm',
+      'rdmaRead',
+      'atomicFetchAndAdd',
+      'atomicCmpAndSwp',
+      'sendWithInv',
+    ] as const) {
       const request = {
         opcode,
         sge: { mr: a.mr, length: 8 },
         compareAdd: 1,
+        swap: 1,
         invalidateRkey: 1,
+        ud: to(a, b)!,
         ...(opcode !== 'sendWithInv' && { remote: b.mr.remote() }),
+        ...(opcode === 'rdmaWriteWithImm' && { immData: 1 }),
       };
-      expect(() => a.qp.postSend(request)).toThrow(
-        expect.objectContaining({ code: 'ERR_RDMA_INVALID_DESCRIPTOR' }) as Error,
+      expect(() => a.qp.postSend(request), opcode).toThrow(
+        expect.objectContaining({
+          code: 'ERR_RDMA_INVALID_DESCRIPTOR',
+          message: expect.stringMatching(/cannot be sent on a queue pair of this type/) as string,
+        }) as Error,
       );
     }
   });
@@ -233,10 +258,14 @@ describe('an address handle', () => {
   });
 
   it('needs a GID on Ethernet, one that the port can reach', async () => {
-    const { pd } = end(deviceA);
+    const { pd, context } = end(deviceA);
     await expect(pd.createAh({ dlid: 5 })).rejects.toMatchObject({ code: 'ERR_RDMA_INVALID_ATTRIBUTES' });
     await expect(pd.createAh({ dgid: 'nowhere' })).rejects.toMatchObject({ code: 'ERR_OUT_OF_RANGE' });
     await expect(pd.createAh(undefined as never)).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+    const { address } = context.queryGidTable().find(({ scope }) => scope === 'linkLocal')!;
+    await expect(pd.createAh({ dgid: '10.9.0.2', gid: { address } })).rejects.toMatchObject({
+      message: expect.stringContaining('IPv4 and not link-local IPv6: choose a GID of its kind') as string,
+    });
     await expect(pd.createAh({ dgid: '203.0.113.77' })).rejects.toMatchObject({
       syscall: 'ibv_create_ah',
       device: deviceA,

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { CompletionRing, SendRing, type RdmaError } from '../../lib/index.js';
 import { completions, connectedPair, device, end, deviceA, succeeded } from '../support/device.js';
@@ -57,6 +58,7 @@ describe('close', () => {
       () => context.allocPd(),
       () => context.createCq(),
       () => context.queryGidTable(),
+      () => context.queryPkeyTable(),
       () => pd.regMrSync(64),
       () => pd.createQp({ type: 'rc', cq }),
       () => cq.poll(),
@@ -109,6 +111,27 @@ describe('a memory region', () => {
     a.qp.postSend({ wrId: 4, opcode: 'rdmaWrite', sge: { mr: a.mr, length: 4 }, remote: b.mr.remote() });
     await succeeded(a.cq);
     mr.close();
+  });
+
+  it('stays the device’s when the process has children meanwhile', async () => {
+    const { a, b } = await connectedPair();
+    const message = Buffer.from('after a child');
+    b.qp.postRecv([0, 1].map((i) => ({ wrId: i, sge: { mr: b.mr, offset: i * 4096, length: 100 } })));
+    // Written before and after, as memory that a fork has shared would be copied by either.
+    message.copy(a.mr.buffer);
+    execFileSync('true');
+    message.copy(a.mr.buffer, 4096);
+    b.mr.buffer.fill(0xee, 0, 8192);
+    for (const offset of [0, 4096]) {
+      a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, offset, length: message.length } });
+    }
+    await completions(a.cq, 2);
+    await completions(b.cq, 2);
+    for (const offset of [0, 4096]) {
+      expect(b.mr.buffer.subarray(offset, offset + message.length + 1)).toEqual(
+        Buffer.concat([message, Buffer.of(0xee)]),
+      );
+    }
   });
 
   it('is let go by closing the queue pair', async () => {

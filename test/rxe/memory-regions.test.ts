@@ -1,6 +1,16 @@
-import { describe, expect, it } from 'vitest';
-import { Access, RemoteRegion } from '../../lib/index.js';
-import { ALL_REMOTE, connectedPair, device, succeeded } from '../support/device.js';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { Access, RemoteRegion, type MemoryRegion } from '../../lib/index.js';
+import {
+  ALL_REMOTE,
+  connectedPair,
+  device,
+  deviceA,
+  pattern,
+  succeeded,
+  type End,
+} from '../support/device.js';
+import { inOwnProcess } from '../support/own-process.js';
 
 const pd = () => device().allocPd();
 
@@ -30,6 +40,14 @@ describe('memory of the library', () => {
     expect(mr.remote()).toEqual(new RemoteRegion(mr.address, mr.rkey, 5000));
   });
 
+  it('has a key for peers only where they are let in (rxe)', () => {
+    const domain = pd();
+    expect(domain.regMrSync(64).rkey).toBe(0);
+    const open = domain.regMrSync(64, { access: ALL_REMOTE });
+    expect(open.rkey).toBe(open.lkey);
+    expect(open.rkey).not.toBe(0);
+  });
+
   it('reads as empty after close, through every view', () => {
     const mr = pd().regMrSync(4096);
     const view = new Uint8Array(mr.buffer.buffer);
@@ -52,6 +70,7 @@ describe('memory of the library', () => {
     const moved = transfer(b.mr.buffer.buffer as ArrayBuffer);
     expect(moved.byteLength).toBe(b.mr.length);
     expect(b.mr.buffer).toHaveLength(0);
+    expect(b.mr.slice(100).buffer).toHaveLength(0);
     a.qp.postSend({
       opcode: 'rdmaRead',
       sge: { mr: a.mr, length: 100 },
@@ -114,6 +133,129 @@ describe('memory of the user', () => {
     }
     expect(buffer.byteLength).toBe(4096);
   });
+});
+
+describe('a slice', () => {
+  it('of a slice goes into requests at both ends, as what it is a part of does', async () => {
+    const { a, b } = await connectedPair();
+    const from = a.mr.slice(1000, 500).slice(100, 50);
+    const to = b.mr.slice(2000).slice(24, 60);
+    expect(from).toMatchObject({ mr: a.mr, offset: 1100, length: 50 });
+    expect(to).toMatchObject({ mr: b.mr, offset: 2024, length: 60 });
+    expect(to.remote()).toEqual(new RemoteRegion(b.mr.address + 2024n, b.mr.rkey, 60));
+    from.buffer.fill(0x5a);
+    expect(a.mr.buffer.subarray(1099, 1151)).toEqual(
+      Buffer.concat([Buffer.alloc(1), Buffer.alloc(50, 0x5a), Buffer.alloc(1)]),
+    );
+    b.qp.postRecv({ sge: to });
+    a.qp.postSend({ opcode: 'send', sge: from });
+    await succeeded(a.cq);
+    expect((await succeeded(b.cq)).byteLen).toBe(50);
+    expect(b.mr.buffer.subarray(2023, 2084)).toEqual(
+      Buffer.concat([Buffer.alloc(1), Buffer.alloc(50, 0x5a), Buffer.alloc(10)]),
+    );
+    expect(to.buffer).toEqual(Buffer.concat([Buffer.alloc(50, 0x5a), Buffer.alloc(10)]));
+    a.qp.postSend({ opcode: 'rdmaWrite', sge: from.slice(0, 10), remote: to.slice(50).remote() });
+    await succeeded(a.cq);
+    expect(to.buffer).toEqual(Buffer.alloc(60, 0x5a));
+    expect(b.mr.buffer[2084]).toBe(0);
+  });
+
+  it('is refused outside, and when its region is closed', async () => {
+    const { a } = await connectedPair();
+    const mr = a.pd.regMrSync(100);
+    const slice = mr.slice(10, 80);
+    for (const wrong of [
+      () => mr.slice(101),
+      () => mr.slice(-1),
+      () => mr.slice(50, 51),
+      () => mr.slice(0.5),
+      () => slice.slice(81),
+      () => slice.slice(0, 81),
+      () => slice.slice(-1, 5),
+      () => slice.slice(NaN),
+    ]) {
+      expect(wrong, wrong.toString()).toThrow(RangeError);
+    }
+    expect(mr.slice(100)).toHaveLength(0);
+    expect(slice.slice(80)).toHaveLength(0);
+    mr.close();
+    expect(slice.buffer).toHaveLength(0);
+    const closed = expect.objectContaining({ code: 'ERR_RDMA_CLOSED' }) as Error;
+    expect(() => a.qp.postSend({ opcode: 'send', sge: slice })).toThrow(closed);
+    expect(() => a.qp.postRecv({ sge: slice })).toThrow(closed);
+  });
+});
+
+/** Bytes come and go by WRITE and READ, and none beside them. */
+async function servesPeers({ a, b }: { a: End; b: End }, mr: MemoryRegion): Promise<void> {
+  const bytes = pattern(5000, 6);
+  bytes.copy(a.mr.buffer);
+  a.qp.postSend({ opcode: 'rdmaWrite', sge: { mr: a.mr, length: 5000 }, remote: mr.remote(100) });
+  await succeeded(a.cq);
+  expect(Buffer.compare(mr.buffer.subarray(100, 5100), bytes)).toBe(0);
+  expect([mr.buffer[99], mr.buffer[5100]]).toEqual([0, 0]);
+  a.qp.postSend({
+    opcode: 'rdmaRead',
+    sge: { mr: a.mr, offset: 8192, length: 5000 },
+    remote: mr.remote(100),
+  });
+  await succeeded(a.cq);
+  expect(Buffer.compare(a.mr.buffer.subarray(8192, 13192), bytes)).toBe(0);
+  b.qp.postSend({ opcode: 'rdmaWrite', sge: { mr, offset: 100, length: 9 }, remote: a.mr.remote(20_000) });
+  await succeeded(b.cq);
+  expect(a.mr.buffer.subarray(20_000, 20_009)).toEqual(bytes.subarray(0, 9));
+}
+
+describe('memory', () => {
+  it.each(['MW_BIND', 'RELAXED_ORDERING', 'ZERO_BASED', 'HUGETLB'] as const)(
+    'registered with %s serves peers as other memory does',
+    async (flag) => {
+      const pair = await connectedPair();
+      const mr = await pair.b.pd.regMr(8192, { access: ALL_REMOTE | Access[flag] });
+      expect(mr.access & Access[flag]).not.toBe(0);
+      await servesPeers(pair, mr);
+    },
+  );
+
+  it.each([2 ** 21, 2 ** 30])(
+    'of huge pages of %i bytes serves peers, or what to do is said',
+    async (pageSize) => {
+      const file = `/sys/kernel/mm/hugepages/hugepages-${pageSize / 1024}kB/nr_hugepages`;
+      const access = ALL_REMOTE | Access.HUGETLB;
+      const pair = await connectedPair();
+      const register = () => pair.b.pd.regMr(3 << 20, { access, pageSize });
+      if (!existsSync(file)) {
+        await expect(register()).rejects.toMatchObject({
+          code: 'EINVAL',
+          syscall: 'mmap',
+          message: expect.stringMatching(
+            /This kernel has (no huge pages|huge pages of .*, none of)/,
+          ) as string,
+        });
+        return;
+      }
+      const before = readFileSync(file, 'utf8').trim();
+      if (before === '0') {
+        await expect(register()).rejects.toMatchObject({
+          code: 'ENOMEM',
+          message: expect.stringMatching(
+            /huge pages of .* were asked for, and 0 are free.*nr_hugepages/,
+          ) as string,
+        });
+      }
+      // A machine may lack the memory for them, and a host's are not ours to set aside.
+      if (pageSize !== 2 ** 21 || process.getuid!() !== 0 || process.env.NODE_RDMA_RXE_ENGINE === 'host')
+        return;
+      onTestFinished(() => writeFileSync(file, before));
+      writeFileSync(file, '2');
+      if (Number(readFileSync(file, 'utf8')) < 2) return;
+      const mr = await register();
+      expect(mr.address % BigInt(pageSize)).toBe(0n);
+      await servesPeers(pair, mr);
+      mr.close();
+    },
+  );
 });
 
 describe('an iova', () => {
@@ -191,6 +333,61 @@ describe('refusals', () => {
       code: 'ENOMEM',
       message: expect.stringMatching(/RLIMIT_MEMLOCK/) as string,
     });
+  });
+
+  it.skipIf(process.getuid!() !== 0)(
+    'of more than RLIMIT_MEMLOCK allows, with the limit and what is pinned',
+    () => {
+      const told = inOwnProcess(
+        `import { execFileSync } from 'node:child_process';
+        rdma.listDevices();
+        const refusal = () => {
+          process.seteuid(65534);
+          const pd = rdma.openDevice('${deviceA}').allocPd();
+          try {
+            pd.regMrSync(8192);
+            pd.regMrSync(1 << 20);
+          } catch ({ code, syscall, message }) {
+            return { code, syscall, message };
+          }
+        };
+        const refusals = [refusal()];
+        process.seteuid(0);
+        execFileSync('prlimit', ['--pid', String(process.pid), '--memlock=0:']);
+        tell([...refusals, refusal()]);
+        process.exit();`,
+        ['prlimit', '--memlock=65536'],
+      );
+      const raise = '\\. Raise it: ulimit -l unlimited';
+      expect(told).toEqual([
+        {
+          code: 'ENOMEM',
+          syscall: 'ibv_reg_mr',
+          message: expect.stringMatching(
+            `1048576 bytes were to be pinned, 8192 bytes are pinned already, and RLIMIT_MEMLOCK is 65536 bytes for this process${raise}`,
+          ) as string,
+        },
+        {
+          code: 'EPERM',
+          syscall: 'ibv_reg_mr',
+          message: expect.stringMatching(
+            `RLIMIT_MEMLOCK is 0 for this process, which may pin nothing${raise}`,
+          ) as string,
+        },
+      ]);
+    },
+  );
+
+  it('of paging on demand, which the device does not offer', () => {
+    const domain = pd();
+    if ((domain.context.queryDevice().odpGeneralCaps & 1n) !== 0n) return;
+    expect(() => domain.regMrSync(4096, { access: ALL_REMOTE | Access.ON_DEMAND })).toThrow(
+      expect.objectContaining({
+        code: 'ERR_RDMA_UNSUPPORTED',
+        device: domain.context.device.name,
+        message: expect.stringMatching(/without ON_DEMAND/) as string,
+      }) as Error,
+    );
   });
 
   it('of remote descriptions of a region that lets nobody in, or of parts outside it', () => {

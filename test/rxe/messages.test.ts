@@ -252,6 +252,23 @@ describe('requests', () => {
     expectExactly(b.mr, 2000, pattern(128, 5).subarray(0, 3));
   });
 
+  it('wait for the READs before them where they are fenced', async () => {
+    const { a, b } = await connectedPair({ bytes: 2 * MIB });
+    const size = MIB / 4;
+    const bytes = pattern(size, 8);
+    bytes.copy(b.mr.buffer);
+    const sge = { mr: a.mr, length: size };
+    a.qp.postSend([
+      { wrId: 1, opcode: 'rdmaRead', sge, remote: b.mr.remote(0, size) },
+      { wrId: 2, opcode: 'rdmaWrite', sge, remote: b.mr.remote(MIB, size), fence: true },
+    ]);
+    expect((await completions(a.cq, 2)).map((one) => [one.wrId, one.status])).toEqual([
+      [1n, 'success'],
+      [2n, 'success'],
+    ]);
+    expect(Buffer.compare(b.mr.buffer.subarray(MIB, MIB + size), bytes), 'what was read').toBe(0);
+  });
+
   it('make a completion only where asked, unless all do', async () => {
     for (const sqSigAll of [false, true]) {
       const { a, b } = await connectedPair({ qp: { sqSigAll } });

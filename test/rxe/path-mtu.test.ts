@@ -9,14 +9,15 @@ const netdevs = { a: process.env.NODE_RDMA_RXE_NETDEV_A!, b: process.env.NODE_RD
 
 /** MTUs of the two ends of the wire, in bytes, until the test ends. */
 function linkMtu(a: number, b: number): void {
-  for (const [netdev, mtu] of [
-    [netdevs.a, a],
-    [netdevs.b, b],
-  ] as const) {
-    const before = readFileSync(`/sys/class/net/${netdev}/mtu`, 'utf8').trim();
-    onTestFinished(() => void execFileSync('ip', ['link', 'set', netdev, 'mtu', before]));
-    execFileSync('ip', ['link', 'set', netdev, 'mtu', String(mtu)]);
-  }
+  const before = (netdev: string) => Number(readFileSync(`/sys/class/net/${netdev}/mtu`, 'utf8'));
+  const [beforeA, beforeB] = [before(netdevs.a), before(netdevs.b)];
+  onTestFinished(() => setMtu(beforeA, beforeB));
+  setMtu(a, b);
+}
+
+function setMtu(a: number, b: number): void {
+  const input = `link set ${netdevs.a} mtu ${a}\nlink set ${netdevs.b} mtu ${b}\n`;
+  execFileSync('ip', ['-batch', '-'], { input });
 }
 
 /** Messages round about the path MTU, by each operation, each byte checked at the far end. */
@@ -66,12 +67,43 @@ describe.skipIf(process.env.NODE_RDMA_RXE_ENGINE === 'host')('the path MTU', () 
     await exchange(a, b, expected);
   });
 
+  it('stays when the link shrinks, which then carries short messages only; closing ends the others', async () => {
+    linkMtu(4200, 4200);
+    const [a, b] = [end(deviceA), end(deviceB)];
+    await connect(a, b, { timeout: 10, retryCnt: 2 });
+    setMtu(1500, 1500);
+    expect(a.context.queryPort().activeMtu).toBe(1024);
+    expect(a.qp.query().pathMtu).toBe(4096);
+    b.qp.postRecv([1, 2].map((wrId) => ({ wrId, sge: { mr: b.mr, length: 16384 } })));
+    a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: 1000 } });
+    await succeeded(a.cq);
+    expect((await succeeded(b.cq)).byteLen).toBe(1000);
+    a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: 4096 } });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    // rxe 6.1 tries for ever, whatever the retries.
+    for (const { error } of a.cq.poll()) expect(error).toBeDefined();
+    expect(b.cq.poll()).toEqual([]);
+    a.qp.close();
+    a.mr.close();
+    expect(a.mr.buffer).toHaveLength(0);
+  });
+
   it('may be chosen smaller than the links allow', async () => {
     linkMtu(4200, 4200);
     const [a, b] = [end(deviceA), end(deviceB)];
     await connect(a, b, { pathMtu: 512 });
     expect([a.qp.query().pathMtu, b.qp.query().pathMtu]).toEqual([512, 512]);
     await exchange(a, b, 512);
+  });
+
+  it('may not be chosen larger than the peer’s', async () => {
+    linkMtu(4200, 1500);
+    const [a, b] = [end(deviceA), end(deviceB)];
+    await expect(a.qp.connect(b.qp.endpoint(), { pathMtu: 4096 })).rejects.toMatchObject({
+      code: 'ERR_RDMA_LIMIT',
+      message: expect.stringMatching(/4096 is above the active MTU 1024 of the peer \(4096 here\)/) as string,
+    });
+    expect(a.qp.state).toBe('reset');
   });
 
   it('of datagrams is the active MTU of the port as it is now', async () => {
@@ -90,5 +122,10 @@ describe.skipIf(process.env.NODE_RDMA_RXE_ENGINE === 'host')('the path MTU', () 
     await succeeded(a.cq);
     expect((await succeeded(b.cq)).byteLen).toBe(GRH_BYTES + 4096);
     expect(Buffer.compare(b.mr.buffer.subarray(GRH_BYTES, GRH_BYTES + 4096), bytes)).toBe(0);
+
+    // A port's MTU may fall while the queue pair lives.
+    linkMtu(1500, 1500);
+    a.qp.query();
+    expect(() => a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: 1025 }, ud: to })).toThrow(/1024/);
   });
 });

@@ -102,7 +102,8 @@ it('a server tells how its client is started', async () => {
 });
 
 it.each<[string, PerfFlags, RegExp]>([
-  ['write-bw', { rdmaCm: true }, /-R is not offered yet/],
+  ['write-bw', { rdmaCm: true, mtu: 1024 }, /-m must be absent with rdmaCm: it is that of the address/],
+  ['write-bw', { rdmaCm: true, connection: 'uc' }, /-R must be absent for UC/],
   ['write-bw', { mtu: 1500 }, /-m must be one of 256, /],
   ['write-bw', { gidIndex: 200 }, /has no GID at index 200/],
   ['ping', {}, /"test" must be one of send-bw, /],

@@ -52,12 +52,26 @@ describe('createQp', () => {
     expect(() => pd.createQp(undefined as never)).toThrow(TypeError);
   });
 
-  it('refuses a completion queue of another context', () => {
-    const other = device(deviceB).createCq();
-    const pd = device(deviceA).allocPd();
-    expect(() => pd.createQp({ type: 'rc', cq: other })).toThrow(
-      expect.objectContaining({ code: 'ERR_RDMA_FOREIGN_OBJECT' }) as Error,
-    );
+  it('refuses completion queues and a shared receive queue of another context', () => {
+    const context = device(deviceA);
+    const pd = context.allocPd();
+    const cq = context.createCq();
+    // Of the same device: its objects have numbers that exist here too.
+    for (const foreign of [device(deviceA), device(deviceB)]) {
+      const other = foreign.createCq();
+      const srq = foreign.allocPd().createSrq();
+      for (const parts of [
+        { cq: other },
+        { sendCq: other, recvCq: cq },
+        { sendCq: cq, recvCq: other },
+        { cq, srq },
+      ]) {
+        expect(() => pd.createQp({ type: 'rc', ...parts })).toThrow(
+          expect.objectContaining({ code: 'ERR_RDMA_FOREIGN_OBJECT' }) as Error,
+        );
+      }
+    }
+    pd.createQp({ type: 'rc', cq });
   });
 });
 
@@ -105,6 +119,26 @@ describe('connect', () => {
     });
   });
 
+  it('by default gives up on a silent peer, and waits for receives a moment', async () => {
+    const { a, b } = await connectedPair();
+    for (const { qp } of [a, b]) {
+      expect(qp.query()).toMatchObject({ timeout: 14, retryCnt: 6, rnrRetry: 6, minRnrTimer: 12 });
+    }
+  });
+
+  it('goes on from INIT, where a receive that is posted takes the first message', async () => {
+    const a = end(deviceA);
+    const b = end(deviceB);
+    await b.qp.init();
+    b.qp.postRecv({ wrId: 1, sge: { mr: b.mr, length: 100 } });
+    await connect(a, b);
+    a.mr.buffer.write('first');
+    a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: 5 } });
+    await succeeded(a.cq);
+    expect(await succeeded(b.cq)).toMatchObject({ wrId: 1n, byteLen: 5 });
+    expect(b.mr.buffer.toString('latin1', 0, 6)).toBe('first\0');
+  });
+
   it('works over IPv6 and over the link-local address', async () => {
     for (const pick of ['global', 'linkLocal'] as const) {
       const a = end(deviceA);
@@ -120,6 +154,26 @@ describe('connect', () => {
       await succeeded(a.cq);
       expect((await succeeded(b.cq)).byteLen).toBe(10);
     }
+  });
+
+  it('takes a GID of the peer’s kind where none is asked for', async () => {
+    const [a, b] = [end(deviceA), end(deviceB)];
+    const global = b.context.queryGidTable().find(({ scope }) => scope === 'global')!;
+    const { gid } = await a.qp.connect(b.qp.endpoint({ gid: { address: global.address } }));
+    expect(gid).toMatchObject({ scope: 'global', reason: expect.stringContaining(global.gid) as string });
+  });
+
+  it('says so when the two ends’ GIDs are of different kinds', async () => {
+    const [a, b] = [end(deviceA), end(deviceB)];
+    const linkLocal = a.context.queryGidTable().find(({ scope }) => scope === 'linkLocal')!;
+    const { gid } = b.qp.endpoint();
+    await expect(
+      a.qp.connect(b.qp.endpoint(), { gid: { address: linkLocal.address } }),
+    ).rejects.toMatchObject({
+      message: expect.stringContaining(
+        `peer's GID ${gid}, which is IPv4 and not link-local IPv6: choose a GID of its kind`,
+      ) as string,
+    });
   });
 
   it('connects a queue pair to itself', async () => {
@@ -183,7 +237,55 @@ describe('connect', () => {
   });
 });
 
+describe('RESET', () => {
+  it('lets go of what it drops without a completion', async () => {
+    const { a, b } = await connectedPair({ qp: { maxRecvWr: 4, maxSendWr: 4 } });
+    const receives = b.qp.receiveQueue.free;
+    b.qp.postRecv(Array.from({ length: receives }, () => ({ sge: { mr: b.mr, length: 8 } })));
+    expect(() => b.mr.close()).toThrow(expect.objectContaining({ code: 'ERR_RDMA_BUSY' }) as Error);
+    for (const { qp } of [a, b]) await qp.modify({ qpState: 'reset' });
+    expect(b.qp.receiveQueue.outstanding).toBe(0);
+    expect(b.cq.poll()).toEqual([]);
+    expect(b.cq.room).toBe(b.cq.cqe);
+
+    await connect(a, b);
+    b.qp.postRecv(Array.from({ length: receives }, (_, i) => ({ wrId: i, sge: { mr: b.mr, length: 8 } })));
+    a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: 8 } });
+    await succeeded(a.cq);
+    expect((await succeeded(b.cq)).wrId).toBe(0n);
+    await b.qp.modify({ qpState: 'reset' });
+    b.mr.close();
+  });
+
+  it('leaves nothing to a later life of what completed before', async () => {
+    const { a, b } = await connectedPair();
+    const send = () => a.qp.postSend({ wrId: 1, opcode: 'send', sge: { mr: a.mr, length: 8 } });
+    b.qp.postRecv([{ sge: { mr: b.mr, length: 8 } }, { sge: { mr: b.mr, length: 8 } }]);
+    send();
+    await succeeded(b.cq); // so a's completion is there, or soon will be, and nobody has polled it
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    for (const { qp } of [a, b]) await qp.modify({ qpState: 'reset' });
+    await connect(a, b);
+    b.qp.postRecv({ wrId: 22, sge: { mr: b.mr, length: 8 } });
+    a.qp.postSend({ wrId: 2, opcode: 'send', sge: { mr: a.mr, length: 8 } });
+    expect((await succeeded(a.cq)).wrId).toBe(2n);
+    expect((await succeeded(b.cq)).wrId).toBe(22n);
+    expect([a.cq.room, b.cq.room]).toEqual([a.cq.cqe, b.cq.cqe]);
+  });
+});
+
 describe('modify', () => {
+  it('refuses a P_Key index that the port does not have', async () => {
+    const { qp, context } = end(deviceA);
+    const pkeyIndex = context.queryPort().pkeyTblLen;
+    const refused = { code: 'ERR_OUT_OF_RANGE', message: expect.stringContaining('pkeyIndex') as string };
+    await expect(qp.init({ pkeyIndex })).rejects.toMatchObject(refused);
+    const attributes = { qpState: 'init', portNum: 1, qpAccessFlags: 0 } as const;
+    await expect(qp.modify({ ...attributes, pkeyIndex })).rejects.toMatchObject(refused);
+    expect(qp.query().qpState).toBe('reset');
+    await qp.modify({ ...attributes, pkeyIndex: pkeyIndex - 1 });
+  });
+
   it('refuses to skip a state, and names lacking and surplus attributes', async () => {
     const { qp } = end(deviceA);
     await expect(qp.modify({ qpState: 'rts' })).rejects.toMatchObject({
@@ -235,6 +337,23 @@ describe('modify', () => {
     await a.qp.modify({ qpState: 'rts' });
     a.qp.postSend({ opcode: 'rdmaWrite', sge: { mr: a.mr, length: 4 }, remote: b.mr.remote() });
     await succeeded(a.cq);
+  });
+
+  it('holds in SQD what is posted, and goes on with it in RTS (on rxe when more is posted)', async () => {
+    const { a, b } = await connectedPair();
+    await a.qp.modify({ qpState: 'sqd' });
+    a.mr.buffer.write('held');
+    a.qp.postSend({ wrId: 8, opcode: 'rdmaWrite', sge: { mr: a.mr, length: 4 }, remote: b.mr.remote() });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(b.mr.buffer.readUInt32LE()).toBe(0);
+    expect(a.cq.poll()).toEqual([]);
+    await a.qp.modify({ qpState: 'rts' });
+    a.qp.postSend({ wrId: 9, opcode: 'rdmaWrite', sge: { mr: a.mr, length: 4 }, remote: b.mr.remote(4) });
+    expect((await completions(a.cq, 2)).map((one) => [one.wrId, one.status])).toEqual([
+      [8n, 'success'],
+      [9n, 'success'],
+    ]);
+    expect(b.mr.buffer.toString('latin1', 0, 8)).toBe('heldheld');
   });
 
   it('flushes what is outstanding on the way to ERR', async () => {

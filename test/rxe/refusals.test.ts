@@ -171,6 +171,16 @@ describe('a send request', () => {
       'ERR_INVALID_ARG_TYPE',
     ],
     [
+      'that invalidates without an rkey',
+      ({ a }) => ({ opcode: 'sendWithInv', sge: { mr: a.mr, length: 1 } }),
+      'ERR_INVALID_ARG_TYPE',
+    ],
+    [
+      'that invalidates an rkey of 33 bits',
+      ({ a }) => ({ opcode: 'sendWithInv', sge: { mr: a.mr, length: 1 }, invalidateRkey: 2 ** 32 }),
+      'ERR_OUT_OF_RANGE',
+    ],
+    [
       'with an identifier of 65 bits',
       ({ a }) => ({ wrId: 1n << 64n, opcode: 'send', sge: { mr: a.mr, length: 1 } }),
       'ERR_OUT_OF_RANGE',
@@ -230,10 +240,36 @@ describe('a send request', () => {
     await stillWorks(pair);
   });
 
+  it('longer than the port takes, also when it is READ', async () => {
+    const pair = await connectedPair({ qp: { maxSendSge: 16 }, bytes: 1 << 20 });
+    const { maxMsgSz } = pair.a.context.queryPort();
+    const elements = Math.floor(maxMsgSz / pair.a.mr.length) + 1;
+    if (elements > 16) return;
+    for (const opcode of ['rdmaRead', 'rdmaWrite', 'send'] as const) {
+      const request = {
+        opcode,
+        sge: Array.from({ length: elements }, () => ({ mr: pair.a.mr })),
+        ...(opcode !== 'send' && { remote: pair.b.mr.remote() }),
+      };
+      expect(refusal(() => pair.a.qp.postSend(request))).toMatchObject({
+        code: 'ERR_RDMA_INVALID_DESCRIPTOR',
+        message: expect.stringMatching(new RegExp(`more than the ${maxMsgSz} .*maxMsgSz`)) as string,
+      });
+    }
+    await stillWorks(pair);
+  });
+
   it('that a UC queue pair cannot send', async () => {
     const { a, b } = await connectedPair({ qp: { type: 'uc' } });
-    for (const opcode of ['rdmaRead', 'atomicFetchAndAdd'] as const) {
-      const request = { opcode, sge: { mr: a.mr, length: 8 }, remote: b.mr.remote(), compareAdd: 1 };
+    for (const opcode of ['rdmaRead', 'atomicFetchAndAdd', 'atomicCmpAndSwp', 'sendWithInv'] as const) {
+      const request = {
+        opcode,
+        sge: { mr: a.mr, length: 8 },
+        compareAdd: 1,
+        swap: 1,
+        invalidateRkey: b.mr.rkey,
+        ...(opcode !== 'sendWithInv' && { remote: b.mr.remote() }),
+      };
       expect(refusal(() => a.qp.postSend(request))).toMatchObject({ code: 'ERR_RDMA_INVALID_DESCRIPTOR' });
     }
     expect(a.qp.query().qpState).toBe('rts');
@@ -271,6 +307,28 @@ describe('a queue pair in the wrong state', () => {
     await stillWorks({ a, b });
   });
 
+  it('takes no sends in RTR', async () => {
+    const { pd, cq, mr, context } = end(deviceA);
+    const qp = pd.createQp({ type: 'ud', cq });
+    const ah = await pd.createAh({ dgid: context.chooseGid().gid });
+    const ud = { ah, remoteQpn: qp.qpNum, remoteQkey: 5 };
+    await qp.init({ qkey: 5 });
+    await qp.modify({ qpState: 'rtr' });
+    qp.postRecv({ sge: { mr, offset: 4096, length: 4096 } });
+    const send = () => qp.postSend({ wrId: 2, opcode: 'send', sge: { mr, length: 1 }, ud });
+    expect(refusal(send).message).toMatch(/state RTR cannot send/);
+    expect(qp.sendQueue.outstanding).toBe(0);
+    await qp.modify({ qpState: 'rts', sqPsn: 1 });
+    send();
+    const both = await completions(cq, 2);
+    expect(both.map((one) => [one.opcode, one.status]).sort()).toEqual([
+      ['recv', 'success'],
+      ['send', 'success'],
+    ]);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(cq.poll()).toEqual([]);
+  });
+
   it('takes no receives in RESET and in ERR, where they would never end', async () => {
     const { qp, mr } = end(deviceA);
     const receive = () => qp.postRecv({ sge: { mr, length: 1 } });
@@ -285,6 +343,35 @@ describe('a queue pair in the wrong state', () => {
       code: 'ERR_RDMA_INVALID_STATE',
       message: expect.stringMatching(/ERR/) as string,
     });
+  });
+
+  it.each(['err', 'reset'] as const)('takes no receives while it is on its way to %s', async (qpState) => {
+    const { a } = await connectedPair();
+    const going = a.qp.modify({ qpState });
+    expect(refusal(() => a.qp.postRecv({ sge: { mr: a.mr, length: 1 } }))).toMatchObject({
+      code: 'ERR_RDMA_INVALID_STATE',
+    });
+    await going;
+    expect(a.qp.receiveQueue.outstanding).toBe(0);
+  });
+
+  it('takes receives again after a modification to ERR that failed', async () => {
+    const { a, b } = await connectedPair();
+    await expect(a.qp.modify({ qpState: 'err', sqPsn: 1 })).rejects.toThrow();
+    expect(a.qp.state).toBe('rts');
+    a.qp.postRecv({ sge: { mr: a.mr, length: 8 } });
+    b.qp.postSend({ opcode: 'send', sge: { mr: b.mr, length: 8 } });
+    await succeeded(a.cq);
+  });
+
+  it('is known by query() where its peer alone has brought it there', async () => {
+    const { a, b } = await connectedPair();
+    const remote = { address: b.mr.address, rkey: b.mr.rkey ^ 0x5500 };
+    a.qp.postSend({ opcode: 'rdmaWrite', sge: { mr: a.mr, length: 8 }, remote });
+    await completions(a.cq);
+    expect(b.qp.query().qpState).toBe('err');
+    expect(b.qp.state).toBe('err');
+    expect(refusal(() => b.qp.postRecv({}))).toMatchObject({ code: 'ERR_RDMA_INVALID_STATE' });
   });
 
   it('flushes sends in ERR', async () => {
@@ -318,6 +405,23 @@ describe('a receive request', () => {
     expect(one.qp.receiveQueue.outstanding).toBe(0);
   });
 
+  it('into a region that was closed, or is of another protection domain', async () => {
+    const one = end(deviceA);
+    await one.qp.init();
+    const closed = one.pd.regMrSync(64);
+    closed.close();
+    expect(refusal(() => one.qp.postRecv({ sge: { mr: closed, length: 1 } }))).toMatchObject({
+      code: 'ERR_RDMA_CLOSED',
+    });
+    const foreign = one.context.allocPd().regMrSync(64);
+    expect(refusal(() => one.qp.postRecv({ sge: { mr: foreign } }))).toMatchObject({
+      code: 'ERR_RDMA_INVALID_DESCRIPTOR',
+      message: expect.stringMatching(/protection domain/) as string,
+    });
+    expect(one.qp.receiveQueue.outstanding).toBe(0);
+    foreign.close();
+  });
+
   it('into memory that the device may not write', async () => {
     const one = end(deviceA);
     await one.qp.init();
@@ -334,6 +438,21 @@ describe('a receive request', () => {
     one.qp.postRecv(Array.from({ length: room }, () => ({})));
     expect(refusal(() => one.qp.postRecv({}))).toMatchObject({ code: 'ERR_RDMA_QUEUE_FULL' });
   });
+});
+
+it('of a list longer than the descriptors, the parts before the refused one go out, and their number is told', async () => {
+  const pair = await connectedPair({ qp: { maxSendWr: 100, descriptors: 8 } });
+  const { a, b } = pair;
+  const good = { opcode: 'rdmaWrite', sge: { mr: a.mr, length: 8 }, remote: b.mr.remote(0, 8) } as const;
+  const bad = { ...good, opcode: 'atomicFetchAndAdd', compareAdd: 1, sge: { mr: a.mr, length: 4 } } as const;
+  const list: SendRequest[] = [...Array.from({ length: 20 }, () => good), bad];
+  expect(refusal(() => a.qp.postSend(list))).toMatchObject({
+    code: 'ERR_RDMA_INVALID_DESCRIPTOR',
+    posted: 16,
+  });
+  const ended = await completions(a.cq, 16);
+  expect(ended.every(({ status }) => status === 'success')).toBe(true);
+  await stillWorks(pair);
 });
 
 describe('completion queues', () => {

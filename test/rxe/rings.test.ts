@@ -7,7 +7,7 @@ import {
   SendRing,
   type RdmaError,
 } from '../../lib/index.js';
-import { connectedPair, pattern, succeeded, type End } from '../support/device.js';
+import { connect, connectedPair, pattern, succeeded, type End } from '../support/device.js';
 
 async function ringPair(options: Parameters<typeof connectedPair>[0] = {}) {
   const { a, b } = await connectedPair(options);
@@ -114,9 +114,10 @@ describe('rings', () => {
     a.send.rdmaRead(15, a.mr, 40_000, 3000, remote, 16);
     a.send.fetchAdd(16, a.mr, 50_000, remote, 8192, 1);
     a.send.compareSwap(17, a.mr, 50_008, remote, 8200, 5n, 0xffff_ffff_ffff_fffen);
-    expect(a.send.post()).toBe(8);
+    a.send.rdmaWriteInline(18, pattern(60, 5), remote, 12_000);
+    expect(a.send.post()).toBe(9);
     const ids: number[] = [];
-    while (ids.length < 8) {
+    while (ids.length < 9) {
       const count = await batch(a.completions);
       for (let i = 0; i < count; ++i) {
         expect(a.completions.status(i)).toBe(0);
@@ -124,7 +125,7 @@ describe('rings', () => {
         ids.push(a.completions.id(i));
       }
     }
-    expect(ids).toEqual([10, 11, 12, 13, 14, 15, 16, 17]);
+    expect(ids).toEqual([10, 11, 12, 13, 14, 15, 16, 17, 18]);
     const received: [number, number, number][] = [];
     while (received.length < 4) {
       const count = await batch(b.completions);
@@ -146,11 +147,74 @@ describe('rings', () => {
     expect(b.mr.buffer.subarray(33, 1033)).toEqual(source.subarray(7, 1007));
     expect(b.mr.buffer.subarray(16384 + 256, 16384 + 356)).toEqual(source.subarray(0, 100));
     expect(b.mr.buffer.subarray(16384 + 768, 16384 + 832)).toEqual(pattern(64, 4));
+    expect(b.mr.buffer.subarray(12_000, 12_061)).toEqual(Buffer.concat([pattern(60, 5), Buffer.alloc(1)]));
     expect(a.mr.buffer.subarray(40_017, 41_017)).toEqual(source.subarray(7, 1007));
     expect(b.mr.buffer.readBigUInt64LE(8192)).toBe(0x1_0000_0000n);
     expect(a.mr.buffer.readBigUInt64LE(50_000)).toBe(0xffff_ffffn);
     expect(b.mr.buffer.readBigUInt64LE(8200)).toBe(0xffff_ffff_ffff_fffen);
     expect(a.mr.buffer.readBigUInt64LE(50_008)).toBe(5n);
+  });
+
+  it('carry bytes of a region inline, which may change at once, and be of any region', async () => {
+    const { a, b } = await ringPair({ qp: { maxInlineData: 64 } });
+    const local = a.pd.regMrSync(4096);
+    pattern(64, 1).copy(local.buffer, 100);
+    b.receive.receive(1, b.mr, 0, 256);
+    b.receive.post();
+    a.send.send(1, local, 100, 64, SendFlags.INLINE | SendFlags.SIGNALED);
+    expect(a.send.post()).toBe(1);
+    local.buffer.fill(0);
+    await succeeded(a.cq);
+    expect((await succeeded(b.cq)).byteLen).toBe(64);
+    expect(b.mr.buffer.subarray(0, 65)).toEqual(Buffer.concat([pattern(64, 1), Buffer.alloc(1)]));
+    a.send.send(2, local, 0, a.qp.maxInlineData + 1, SendFlags.INLINE | SendFlags.SIGNALED);
+    expect(() => a.send.post()).toThrow(
+      expect.objectContaining({
+        code: 'ERR_RDMA_INVALID_DESCRIPTOR',
+        message: expect.stringContaining(`maxInlineData is ${a.qp.maxInlineData}`) as string,
+      }) as Error,
+    );
+    expect(a.qp.sendQueue.outstanding).toBe(0);
+  });
+
+  it('post to a shared receive queue', async () => {
+    const { a, b } = await ringPair();
+    const srq = b.pd.createSrq({ maxWr: 8 });
+    const qp = b.pd.createQp({ type: 'rc', cq: b.cq, srq });
+    expect(() => new ReceiveRing(qp)).toThrow(
+      expect.objectContaining({
+        code: 'ERR_RDMA_INVALID_STATE',
+        message: expect.stringMatching(/make the ring for that/) as string,
+      }) as Error,
+    );
+    const from = { ...a, qp: a.pd.createQp({ type: 'rc', cq: a.cq }) };
+    await connect(from, { ...b, qp });
+    const receive = new ReceiveRing(srq);
+    const room = receive.free;
+    for (let id = 0; id < room; ++id) receive.receive(id, b.mr, id * 64, 64);
+    expect(receive.post()).toBe(room);
+    receive.receive(room, b.mr, room * 64, 64);
+    expect(receive.post()).toBe(0);
+    expect(receive.written).toBe(1);
+    pattern(64, 2).copy(a.mr.buffer);
+    from.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: 64 } });
+    await succeeded(a.cq);
+    expect(await succeeded(b.cq)).toMatchObject({ wrId: 0n, qpNum: qp.qpNum });
+    expect(b.mr.buffer.subarray(0, 65)).toEqual(Buffer.concat([pattern(64, 2), Buffer.alloc(1)]));
+    expect(receive.post()).toBe(1);
+    expect(srq.free).toBe(0);
+  });
+
+  it('refuse more bytes inline than there is room for, and invalidation where there is nothing to invalidate', async () => {
+    const { a, b } = await ringPair({ qp: { type: 'uc', maxInlineData: 32 } });
+    const data = new Uint8Array(a.qp.maxInlineData + 1);
+    const tooMuch = expect.objectContaining({ code: 'ERR_OUT_OF_RANGE' }) as Error;
+    expect(() => a.send.sendInline(1, data)).toThrow(tooMuch);
+    expect(() => a.send.rdmaWriteInline(1, data, b.mr.remote(), 0)).toThrow(tooMuch);
+    expect(() => a.send.rdmaWriteInline(1, data.subarray(1), b.mr.remote(), b.mr.length)).toThrow(tooMuch);
+    expect(a.send.written).toBe(0);
+    a.send.sendWithInv(1, a.mr, 0, 8, b.mr.rkey);
+    expect(() => a.send.post()).toThrow(/opcode 9 cannot be sent on a queue pair of this type/);
   });
 
   it('carry on what did not fit when there is room', async () => {
@@ -249,7 +313,7 @@ describe('descriptors that ask for too much', () => {
 
   it('with more elements than there are, written by hand', async () => {
     const { a } = await ringPair();
-    new Uint8Array(a.qp.sendQueue.memory).fill(0xff, a.qp.sendQueue.layout.descriptors);
+    a.qp.sendQueue.memory.bytes.fill(0xff, a.qp.sendQueue.layout.descriptors);
     for (const count of [1, 3, a.qp.sendQueue.layout.descriptorCount]) {
       expect(() => a.qp.sendQueue.post(count)).toThrow(
         expect.objectContaining({ code: 'ERR_RDMA_INVALID_DESCRIPTOR' }) as Error,
@@ -261,7 +325,8 @@ describe('descriptors that ask for too much', () => {
     const { a, b } = await ringPair({ connect: { retryCnt: 0, timeout: 8 } });
     const canary = a.pd.regMrSync(65_536);
     canary.buffer.fill(0x5a);
-    const { memory, layout } = a.qp.sendQueue;
+    const { layout } = a.qp.sendQueue;
+    const memory = a.qp.sendQueue.memory.bytes.buffer;
     const bytes = new Uint8Array(memory, layout.descriptors, 64 * 4);
     let state = 1;
     const random = () => (state = (Math.imul(state, 1103515245) + 12345) >>> 0) >>> 16;

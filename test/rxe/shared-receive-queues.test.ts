@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { QueuePair, SharedReceiveQueue } from '../../lib/index.js';
+import { GRH_BYTES, type QueuePair, type SharedReceiveQueue } from '../../lib/index.js';
 import {
   completions,
+  connect,
   device,
   deviceA,
   deviceB,
@@ -80,6 +81,48 @@ describe('a shared receive queue', () => {
       post(1);
     }
     expect(srq.receiveQueue.outstanding).toBe(room);
+  });
+
+  it('serves queue pairs for datagrams, whose receives begin with a header', async () => {
+    const a = end(deviceA, { qp: { type: 'ud' } });
+    const b = end(deviceB);
+    const srq = b.pd.createSrq();
+    const receivers = [0, 1].map(() => b.pd.createQp({ type: 'ud', cq: b.cq, srq }));
+    await Promise.all([a.qp, ...receivers].map((qp) => qp.start()));
+    srq.postRecv([0, 1].map((i) => ({ wrId: i, sge: { mr: b.mr, offset: i * 1024, length: 1024 } })));
+    const ah = await a.pd.createAh({ dgid: receivers[0]!.endpoint().gid });
+    pattern(200, 3).copy(a.mr.buffer);
+    for (const [i, qp] of receivers.entries()) {
+      a.qp.postSend({
+        opcode: 'send',
+        sge: { mr: a.mr, offset: i * 100, length: 100 },
+        ud: { ah, remoteQpn: qp.qpNum, remoteQkey: qp.endpoint().qkey! },
+      });
+      await succeeded(a.cq);
+      expect(await succeeded(b.cq)).toMatchObject({
+        wrId: BigInt(i),
+        qpNum: qp.qpNum,
+        srcQp: a.qp.qpNum,
+        byteLen: GRH_BYTES + 100,
+      });
+      const at = i * 1024 + GRH_BYTES;
+      expect(b.mr.buffer.subarray(at, at + 100)).toEqual(pattern(200, 3).subarray(i * 100, i * 100 + 100));
+    }
+    expect(srq.receiveQueue.outstanding).toBe(0);
+  });
+
+  it('serves queue pairs of type UC', async () => {
+    const a = end(deviceA, { qp: { type: 'uc' } });
+    const b = end(deviceB);
+    const srq = b.pd.createSrq();
+    const at = { ...b, qp: b.pd.createQp({ type: 'uc', cq: b.cq, srq }) };
+    await connect(a, at);
+    srq.postRecv({ wrId: 6, sge: { mr: b.mr, length: 1024 } });
+    pattern(100, 4).copy(a.mr.buffer);
+    a.qp.postSend({ opcode: 'send', sge: { mr: a.mr, length: 100 } });
+    await succeeded(a.cq);
+    expect(await succeeded(b.cq)).toMatchObject({ wrId: 6n, qpNum: at.qp.qpNum, byteLen: 100 });
+    expect(b.mr.buffer.subarray(0, 100)).toEqual(pattern(100, 4));
   });
 
   it('tells and changes its limit', () => {

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { explain, RdmaError, WorkCompletionError } from '../../lib/verbs/errors.js';
-import { memlockAdvice } from '../../lib/verbs/memlock.js';
 import { native } from '../../lib/verbs/native.js';
 import { CompletionReader } from '../../lib/verbs/work-completion.js';
-import { completionStatuses } from '../../lib/verbs/constants.js';
+import { CompletionFlags, completionStatuses } from '../../lib/verbs/constants.js';
 import { CompletionCounters, CompletionRecord } from '../../lib/verbs/layout.js';
 
 describe('RdmaError', () => {
@@ -42,20 +41,11 @@ describe('RdmaError', () => {
   });
 });
 
-describe('the advice on memory', () => {
-  it('tells the request, and the limit or that there is none', () => {
-    expect(memlockAdvice(12345)).toMatch(
-      /^12345 bytes were to be pinned, and RLIMIT_MEMLOCK is (unlimited|\d+ bytes)/,
-    );
-  });
-});
-
 describe('a failed completion', () => {
   function record(status: number, id: bigint, qpNum: number, vendorError: number): ArrayBuffer {
     const bytes = new ArrayBuffer(CompletionCounters.size + CompletionRecord.size);
     const view = new DataView(bytes, CompletionCounters.size);
-    view.setUint32(CompletionRecord.id, Number(id & 0xffffffffn), true);
-    view.setUint32(CompletionRecord.idHigh, Number(id >> 32n), true);
+    view.setBigUint64(CompletionRecord.id, id, true);
     view.setUint8(CompletionRecord.status, status);
     view.setUint8(CompletionRecord.opcode, 77);
     view.setUint32(CompletionRecord.byteLength, vendorError, true);
@@ -96,6 +86,31 @@ describe('a failed completion', () => {
     reader.forget(17);
     bytes.set(new Uint8Array(record(5, 4n, 17, 0)));
     expect(reader.read(0).error!.cause).toBeUndefined();
+  });
+});
+
+describe('a receive that carried more than bytes', () => {
+  const read = (flags: number) => {
+    const bytes = new ArrayBuffer(CompletionCounters.size + CompletionRecord.size);
+    const view = new DataView(bytes, CompletionCounters.size);
+    view.setUint8(CompletionRecord.opcode, 128);
+    view.setUint8(CompletionRecord.flags, flags);
+    view.setUint32(CompletionRecord.immData, 0xfeedbeef, true);
+    return new CompletionReader(bytes).read(0);
+  };
+
+  it('tells the rkey that it invalidated, which is no immediate data', () => {
+    const completion = read(CompletionFlags.WITH_INV);
+    expect(completion).toMatchObject({ status: 'success', opcode: 'recv', invalidatedRkey: 0xfeedbeef });
+    expect(completion).not.toHaveProperty('immData');
+  });
+
+  it('tells immediate data, which is no rkey; and neither where there is none', () => {
+    const completion = read(CompletionFlags.WITH_IMM);
+    expect(completion.immData).toBe(0xfeedbeef);
+    expect(completion).not.toHaveProperty('invalidatedRkey');
+    expect(read(0)).not.toHaveProperty('immData');
+    expect(read(0)).not.toHaveProperty('invalidatedRkey');
   });
 });
 

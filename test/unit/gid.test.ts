@@ -1,7 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { chooseGid, formatGid, gidEntry, parseGid, type GidEntry } from '../../lib/verbs/gid.js';
+import {
+  chooseGid,
+  formatGid,
+  gidEntry,
+  parseGid,
+  type GidEntry,
+  type GidSubject,
+} from '../../lib/verbs/gid.js';
 
-const subject = { device: 'rxe0', port: 1 };
+const subject: GidSubject = { device: 'rxe0', port: 1 };
 
 function entry(
   index: number,
@@ -89,6 +96,44 @@ describe('chooseGid', () => {
     expect(chooseGid([entry(0, '10.0.0.7', 'roceV1'), privateV4], { type: 'roceV1' }, subject).index).toBe(0);
   });
 
+  it('prefers what is of the peer’s kind, and what has the best reach where nothing is', () => {
+    const entries = [linkLocal, privateV4, global];
+    const chosen = (peer: string, among = entries) => chooseGid(among, { peer }, subject).index;
+    expect(['10.9.9.9', '::ffff:10.9.9.9', '2001:db8::99', 'fe80::99'].map((peer) => chosen(peer))).toEqual([
+      1, 1, 2, 0,
+    ]);
+    expect(chosen('2001:db8::99', [linkLocal, privateV4])).toBe(1);
+    expect(chooseGid(entries, { peer: 'fe80::99' }, subject).reason).toMatch(
+      /link-local IPv6 as the peer's fe80::99/,
+    );
+    expect(chooseGid(entries, { peer: 'fe80::99', address: '10.0.0.7' }, subject).index).toBe(1);
+    expect(() => chooseGid(entries, { peer: 'nowhere' }, subject)).toThrow(RangeError);
+  });
+
+  it('takes what is of this network namespace before what is not', () => {
+    const foreign = entry(0, '10.0.0.9', 'roceV2', '');
+    expect(chooseGid([foreign, entry(6, '10.0.0.7')], {}, subject).index).toBe(6);
+    expect(chooseGid([foreign, entry(6, 'fe80::7')], {}, subject).index).toBe(6);
+    // The number of another namespace's interface may be that of one here: the address tells.
+    const addresses = new Set(['10.0.0.7', 'fe80::1', '2001:db8::7']);
+    const twin = entry(3, '10.0.0.9');
+    expect(chooseGid([twin, privateV4], {}, { ...subject, addresses })).toMatchObject({
+      address: '10.0.0.7',
+      reason: 'RoCE v2, routable over IPv4',
+    });
+    expect(chooseGid([twin, linkLocal, global], {}, { ...subject, addresses }).index).toBe(2);
+    expect(chooseGid([twin, linkLocal], {}, { ...subject, addresses }).index).toBe(0);
+  });
+
+  it('takes what is of no interface here all the same where there is nothing else, and says so', () => {
+    const foreign = entry(0, '10.0.0.9', 'roceV2', '');
+    for (const selection of [{}, { address: '10.0.0.9' }]) {
+      const { index, reason } = chooseGid([foreign, entry(1, '10.0.0.9', 'roceV1')], selection, subject);
+      expect(index).toBe(0);
+      expect(reason).toMatch(/; no interface of this network namespace has it, or it is down$/);
+    }
+  });
+
   it('takes the first on InfiniBand', () => {
     expect(chooseGid([entry(0, 'fe80::2', 'ib'), entry(1, '2001:db8::2', 'ib')], {}, subject).index).toBe(0);
   });
@@ -97,7 +142,9 @@ describe('chooseGid', () => {
     expect(chooseGid([linkLocal, privateV4], {}, subject).reason).toMatch(
       /RoCE v2, routable over IPv4, preferred to fe80::1/,
     );
-    expect(chooseGid([linkLocal], {}, subject).reason).toMatch(/link-local.*same subnet only/);
+    expect(chooseGid([linkLocal], {}, subject).reason).toMatch(
+      /link-local.*same subnet only\. Give eth0 an address \(ip address add 192\.0\.2\.1\/24 dev eth0\)/,
+    );
     expect(chooseGid([privateV4], { address: '10.0.0.7' }, subject).reason).toMatch(
       /10\.0\.0\.7, as asked for/,
     );
@@ -125,9 +172,9 @@ describe('chooseGid', () => {
 
   it('names what the table holds when nothing fits', () => {
     const failure = { code: 'ERR_RDMA_NO_GID', device: 'rxe0', port: 1 };
-    const fail = (entries: GidEntry[], selection = {}) => {
+    const fail = (entries: GidEntry[], selection = {}, of = subject) => {
       try {
-        chooseGid(entries, selection, subject);
+        chooseGid(entries, selection, of);
       } catch (error) {
         expect(error).toMatchObject(failure);
         return (error as Error).message;
@@ -139,6 +186,15 @@ describe('chooseGid', () => {
     );
     expect(fail([entry(0, '10.0.0.7', 'roceV1')])).toMatch(/type RoCE v2.*RoCE v1/);
     expect(fail([privateV4], { netdev: 'ib0' })).toMatch(/interface ib0/);
-    expect(fail([])).toMatch(/table is empty.*ip address add/);
+    expect(fail([])).toMatch(/table is empty\. Give its network interface an address .*dev NAME/);
+    expect(fail([], {}, { ...subject, netdev: 'eth7' })).toMatch(
+      /Give eth7 an address \(ip address add 192\.0\.2\.1\/24 dev eth7\) and bring it up/,
+    );
+    expect(fail([entry(4, '10.0.0.9', 'roceV2', '')], { address: '10.0.0.8' })).toMatch(
+      /GID 4: 10\.0\.0\.9 \(RoCE v2, IPv4, on no interface of this network namespace\)/,
+    );
+    expect(fail([entry(0, 'fe80::2', 'ib', '')], { address: 'fe80::3' })).toMatch(
+      /GID 0: fe80::2 \(InfiniBand, link-local IPv6\)/,
+    );
   });
 });

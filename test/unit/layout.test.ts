@@ -22,7 +22,7 @@ describe.each([
 
 it('keeps the source queue pair, a bit field, between its neighbours', () => {
   expect(sourceQp).toBe(completionRecord.qpNum + 4);
-  expect(sourceQp + 4).toBe(completionRecord.idHigh);
+  expect(sourceQp + 4).toBe(completionRecord.pkeyIndex);
 });
 
 it('has what a datagram needs in the places of rkey and remote address', () => {

@@ -174,16 +174,16 @@ describe('the command line', () => {
       retryCount: 3,
     });
     expect(parse('--report-gbits --inline-size 64')).toMatchObject({ reportGbits: true, inlineSize: 64 });
-    expect(() => toPerfOptions('write-bw', undefined, parse('-R'))).toThrow(/^-R is not offered yet/);
-    expect(() => toPerfOptions('write-bw', undefined, parse('--comm_rdma_cm'))).toThrow(
-      /^-z is not offered yet/,
-    );
+    for (const line of ['-R', '--rdma_cm', '--rdma-cm'])
+      expect(toPerfOptions('write-bw', undefined, parse(line)).rdmaCm).toBe(true);
+    for (const line of ['-z', '--comm_rdma_cm', '--comm-rdma-cm'])
+      expect(toPerfOptions('write-bw', undefined, parse(line)).commRdmaCm).toBe(true);
   });
 
-  it('shows neither what is not offered, nor what does nothing', () => {
+  it('does not show what does nothing, or twice the same', () => {
     const help = addPerfOptions(new Command()).helpInformation();
     expect(help).toMatch(/What is sent:[^]*How it is done:[^]*Where:[^]*What is shown:/);
-    expect(help).not.toMatch(/rdma.cm|CPU-freq|report_gbits/);
+    expect(help).not.toMatch(/rdma_cm\b.*--|--rdma_cm|CPU-freq|report_gbits/);
   });
 
   it('has the names of perftest with underscores, too', () => {
@@ -194,9 +194,7 @@ describe('the command line', () => {
     });
   });
 
-  it('says what is not offered yet', () => {
-    expect(() => toPerfOptions('write-bw', 'there', { rdmaCm: true })).toThrow(/^-R is not offered yet/);
-    expect(() => toPerfOptions('write-bw', 'there', { commRdmaCm: true })).toThrow(/^-z is not offered yet/);
+  it('says what excludes each other', () => {
     expect(() => toPerfOptions('write-bw', 'there', { all: true, size: 8 })).toThrow(
       '-a and -s exclude each other',
     );

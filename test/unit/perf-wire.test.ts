@@ -3,11 +3,13 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
+  decodeBinaryKey,
   decodeKey,
   decodeMtu,
   decodeReport,
   decodeVersion,
   encodeInteger,
+  encodeBinaryKey,
   encodeKey,
   encodeMtu,
   encodeReport,
@@ -94,6 +96,24 @@ describe('a key', () => {
       gid: 'fe80::1',
     };
     expect(decodeKey(encodeKey(large))).toEqual(large);
+    expect(decodeBinaryKey(encodeBinaryKey(large))).toEqual(large);
+  });
+
+  it('is a struct of 56 bytes where it goes over RDMA', () => {
+    const words = [
+      '00000000',
+      '00000080',
+      '00000011',
+      '0036b21b',
+      '00000397',
+      '00000000',
+      '000000552aaf3000',
+    ];
+    const hex = [...words, '00000000000000000000ffff0a090001', '00000000', '00000000'].join('');
+    expect(encodeBinaryKey(key).toString('hex')).toBe(hex);
+    // What perftest has left in the padding and behind the GID says nothing.
+    const theirs = Buffer.from(hex, 'hex').fill(0xdd, 20, 24).fill(0xdd, 48);
+    expect(decodeBinaryKey(theirs)).toEqual(key);
   });
 
   it('without a GID, as on InfiniBand, is refused with what to do', () => {

@@ -25,11 +25,21 @@ it.each([
   ['rc', 'sqd', 'rts', 0],
   ['uc', 'init', 'rtr', M.AV | M.PATH_MTU | M.DEST_QPN | M.RQ_PSN],
   ['uc', 'rtr', 'rts', M.SQ_PSN],
+  ['uc', 'sqe', 'rts', M.ACCESS_FLAGS],
+  ['ud', 'reset', 'init', M.PKEY_INDEX | M.PORT | M.QKEY],
+  ['ud', 'init', 'init', M.QKEY],
+  ['ud', 'init', 'rtr', 0],
+  ['ud', 'rtr', 'rts', M.SQ_PSN],
+  ['ud', 'rts', 'rts', M.QKEY],
+  ['ud', 'rts', 'sqd', M.EN_SQD_ASYNC_NOTIFY],
+  ['ud', 'sqd', 'sqd', M.PKEY_INDEX | M.QKEY],
+  ['ud', 'sqd', 'rts', 0],
+  ['ud', 'sqe', 'rts', M.CUR_STATE],
 ] as const)('%s goes from %s to %s', (type, from, to, mask) => {
   expect(() => checkTransition(type, from, to, mask, 17)).not.toThrow();
 });
 
-describe.each(['rc', 'uc'] as const)('%s', (type) => {
+describe.each(['rc', 'uc', 'ud'] as const)('%s', (type) => {
   it('goes to RESET and ERR from everywhere', () => {
     for (const from of qpStates) {
       checkTransition(type, from, 'reset', 0, 17);
@@ -52,6 +62,14 @@ describe.each(['rc', 'uc'] as const)('%s', (type) => {
       /RESET to RTS\. From RESET it can go to INIT, RESET, ERR/,
     );
   });
+});
+
+it('knows the state that only a failed send leads to, and only where there is one', () => {
+  expect(refusal('rc', 'sqe', 'rts', 0)).toMatchObject({ code: 'ERR_RDMA_INVALID_STATE' });
+  for (const type of ['uc', 'ud'] as const) {
+    expect(refusal(type, 'rts', 'sqe', 0)).toMatchObject({ code: 'ERR_RDMA_INVALID_STATE' });
+    expect(refusal(type, 'sqe', 'sqd', 0).message).toMatch(/From SQE it can go to RTS, RESET, ERR/);
+  }
 });
 
 it('names each attribute that lacks', () => {
@@ -78,4 +96,10 @@ it('names each attribute that is too many', () => {
   );
   expect(refusal('rc', 'rts', 'err', M.SQ_PSN).message).toMatch(/sqPsn/);
   expect(refusal('uc', 'rtr', 'rts', RTS).message).toMatch(/timeout .*retryCnt .*cannot be set/);
+  expect(refusal('ud', 'init', 'rtr', RTR).message).toMatch(
+    /^UD queue pair .*ahAttr .*pathMtu .*destQpNum .*cannot be set/,
+  );
+  expect(refusal('ud', 'reset', 'init', INIT).message).toMatch(
+    /lacks qkey \(IBV_QP_QKEY\); qpAccessFlags .*cannot be set/,
+  );
 });

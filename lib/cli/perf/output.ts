@@ -25,7 +25,7 @@ export class PerfOutput {
   /** A server waits. */
   listening(port: number, options: PerfOptions): void {
     this.#say(
-      `Waiting for a client on TCP port ${port}. On the other host, with the address of this one as HOST:`,
+      `Waiting for a client on ${this.#flags.rdmaCm || this.#flags.commRdmaCm ? 'rdma_cm' : 'TCP'} port ${port}. On the other host, with the address of this one as HOST:`,
     );
     for (const command of peerCommands(options, port)) this.#say(`  ${command}`);
   }

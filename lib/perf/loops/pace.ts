@@ -1,7 +1,7 @@
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { abortError, RdmaError } from '../../verbs/errors.js';
 import type { CompletionQueue } from '../../verbs/completion-queue.js';
-import { peerLost } from '../wire/tcp.js';
+import { peerLost } from '../wire/failures.js';
 import type { Exchange } from '../wire/exchange.js';
 
 /** Milliseconds for which a loop that polls keeps the thread to itself; then sockets and timers have their turn. */

@@ -1,5 +1,5 @@
 import { SendFlags } from '../../verbs/constants.js';
-import { QKEY, type Flow } from '../endpoint.js';
+import type { Flow } from '../endpoint.js';
 import type { Settings } from '../options.js';
 
 /** Writes one request into the send ring of a flow. `flags`: of `SendFlags`. */
@@ -43,8 +43,8 @@ export function requestWriter(
   switch (settings.verb) {
     case 'send':
       if (target !== undefined) {
-        const { ah, qpNum } = target;
-        return (flags) => sends.sendTo(id, mr, sendAt + next(), size, ah, qpNum, QKEY, flags | inline);
+        const { ah, qpNum, qkey } = target;
+        return (flags) => sends.sendTo(id, mr, sendAt + next(), size, ah, qpNum, qkey, flags | inline);
       }
       return (flags) => sends.send(id, mr, sendAt + next(), size, flags | inline);
     case 'write':

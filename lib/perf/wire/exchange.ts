@@ -1,6 +1,7 @@
+import type { Endpoint } from '../endpoint.js';
 import type { Key } from './messages.js';
 
-/** How an exchange writes keys: as text over TCP. */
+/** How an exchange writes keys: as text over TCP, in binary over RDMA. */
 export interface KeyCodec {
   encode(key: Key): Buffer;
   /** @throws RdmaError `ERR_RDMA_PROTOCOL` */
@@ -9,7 +10,7 @@ export interface KeyCodec {
 
 /**
  * The talk of the two ends beside the data. Both go through the same script, of messages whose size both know. TCP carries it
- * now (`tcp.ts`); whatever else is to carry it implements this.
+ * (`tcp.ts`), or a connection of rdma_cm (`cm.ts`).
  */
 export interface Exchange {
   /** Who speaks first in each swap. The client. */
@@ -29,6 +30,14 @@ export interface Exchange {
    * @throws RdmaError `ERR_RDMA_PEER_LOST`, `ERR_RDMA_TIMEOUT`; AbortError
    */
   swap(message: Buffer, timeout: number): Promise<Buffer>;
+
+  /**
+   * Connects the queue pairs of this end to those of the peer, before their keys are exchanged. Absent where the keys tell how to
+   * do it.
+   *
+   * @throws RdmaError, ConnectionError; AbortError
+   */
+  readonly join?: ((endpoint: Endpoint) => Promise<void>) | undefined;
 
   /** Says the last words, to which there is no answer. */
   end(): void;

@@ -129,6 +129,32 @@ export function decodeKey(bytes: Buffer): Key {
   };
 }
 
+export const BINARY_KEY_BYTES = 56;
+
+/** As a struct of C, in network order: LID, outstanding reads, QPN, PSN, rkey, padding, address, GID, XRC's number, GID index. */
+export function encodeBinaryKey(key: Key): Buffer {
+  const bytes = Buffer.alloc(BINARY_KEY_BYTES);
+  [key.lid, key.outstandingReads, key.qpNum, key.psn, key.rkey].forEach((value, i) =>
+    bytes.writeUInt32BE(value, 4 * i),
+  );
+  bytes.writeBigUInt64BE(key.address, 24);
+  bytes.set(parseGid(key.gid), 32);
+  return bytes;
+}
+
+export function decodeBinaryKey(bytes: Buffer): Key {
+  const [lid, outstandingReads, qpNum, psn, rkey] = [0, 4, 8, 12, 16].map((at) => bytes.readUInt32BE(at));
+  return {
+    lid: lid! & 0xffff,
+    outstandingReads: outstandingReads!,
+    qpNum: qpNum! & 0xffffff,
+    psn: psn! & 0xffffff,
+    rkey: rkey!,
+    address: bytes.readBigUInt64BE(24),
+    gid: formatGid(bytes.subarray(32, 48)),
+  };
+}
+
 /** What an end has measured. */
 export interface Report {
   /** Bytes of a message. */

@@ -16,6 +16,7 @@ interface Common {
   duration: number | null;
   queuePairs: number;
   bidirectional: boolean;
+  rdmaCm: boolean;
 }
 
 /** What a peer of this library tells of itself. */
@@ -32,7 +33,7 @@ interface Introduction extends OurPeer {
 const mostBytes = 65_536;
 
 export function describeOurselves({ settings, context, gid, sizes }: Plan): Introduction {
-  const { test, connection, size, iterations, duration, queuePairs, bidirectional } = settings;
+  const { test, connection, size, iterations, duration, queuePairs, bidirectional, rdmaCm } = settings;
   return {
     nodeRdma: libraryVersion(),
     device: context.device.name,
@@ -45,6 +46,7 @@ export function describeOurselves({ settings, context, gid, sizes }: Plan): Intr
       duration: duration === Infinity ? null : duration / 1000,
       queuePairs,
       bidirectional,
+      rdmaCm,
     },
   };
 }

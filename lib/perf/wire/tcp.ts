@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { abortError, RdmaError } from '../../verbs/errors.js';
 import type { Exchange, Role } from './exchange.js';
+import { peerLost, peerSilent } from './failures.js';
 import { decodeKey, DONE, encodeKey } from './messages.js';
 
 export interface TcpOptions {
@@ -183,19 +184,6 @@ class TcpExchange implements Exchange {
 
   #silent(size: number, timeout: number): RdmaError {
     const came = this.#arrived.length === 0 ? 'nothing' : `${this.#arrived.length} of ${size} bytes`;
-    return new RdmaError(
-      'ERR_RDMA_TIMEOUT',
-      `${this.peer} has said ${came} for ${timeout} ms where its next message should come. Do both ends run the same test, with the ` +
-        'same connection type, number of queue pairs, -a, -b and -D?',
-    );
+    return peerSilent(this.peer, came, timeout);
   }
-}
-
-export function peerLost(peer: string, cause?: Error): RdmaError {
-  return new RdmaError(
-    'ERR_RDMA_PEER_LOST',
-    `${peer} ended the session before its end${cause ? ` (${cause.message})` : ''}: see what it has printed. It ends so too when ` +
-      'it runs another test or was given other options.',
-    { cause },
-  );
 }

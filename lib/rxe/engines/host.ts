@@ -35,10 +35,16 @@ export async function hostUnusable(): Promise<RxeError | undefined> {
     if (!(await findProgram(tool))) return no(`${tool} is not installed (apt-get install iproute2)`);
   }
   if (!(await mayAdministrateNetwork())) return no('adding rxe devices needs root (CAP_NET_ADMIN)');
-  if (await exists('/sys/module/rdma_rxe')) return undefined;
+  if ((await exists('/sys/module/rdma_rxe')) || (await isBuiltIn())) return undefined;
   const modprobe = await findProgram('modprobe');
   const loaded = modprobe && (await runTool(modprobe, ['rdma_rxe'])).status === 0;
   return loaded ? undefined : no('the kernel has no rdma_rxe');
+}
+
+/** A module that is built in and has no parameters has no folder in /sys/module; its functions have their names. */
+async function isBuiltIn(): Promise<boolean> {
+  if (!(await exists('/sys/class/infiniband'))) return false;
+  return (await readFile('/proc/kallsyms', 'latin1').catch(() => '')).includes(' rxe_newlink\n');
 }
 
 export async function startHostMachine(options: EngineOptions): Promise<Machine> {
