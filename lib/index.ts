@@ -3,6 +3,7 @@ export {
   CompletionFlags,
   DeviceCapFlags,
   SendFlags,
+  WcFlags,
   type AsyncEventType,
   type AtomicCap,
   type CompletionOpcode,
@@ -18,7 +19,7 @@ export {
   type SendOpcode,
   type TransportType,
 } from './verbs/constants.js';
-export { listDevices, openDevice, type Device } from './verbs/device.js';
+export { importDevice, listDevices, openDevice, type Device } from './verbs/device.js';
 export { type DeviceProblem } from './verbs/device-access.js';
 export { Context, type DeviceAttributes, type PortAttributes } from './verbs/context.js';
 export { RdmaError, WorkCompletionError, type ErrorSubject } from './verbs/errors.js';
@@ -33,9 +34,74 @@ export {
 export { ProtectionDomain, type MemorySource } from './verbs/protection-domain.js';
 export { AddressHandle } from './verbs/address-handle.js';
 export { udpSourcePort } from './verbs/path.js';
-export { SharedReceiveQueue, type SharedReceiveQueueOptions } from './verbs/shared-receive-queue.js';
+export {
+  SharedReceiveQueue,
+  type SharedReceiveQueueOptions,
+  type SrqType,
+} from './verbs/shared-receive-queue.js';
 export { GRH_BYTES, parseGrh, type GlobalRoutingHeader } from './verbs/grh.js';
 export { MemoryRegion, MemorySlice, RemoteRegion, type RegisterOptions } from './verbs/memory-region.js';
+export {
+  type AdviseOptions,
+  type DeviceMemoryRegionOptions,
+  type DmabufOptions,
+  type ImportedRegionOptions,
+  type MemoryAdvice,
+} from './verbs/memory-kinds.js';
+export { type ReregisterOptions } from './verbs/reregister.js';
+export {
+  incRkey,
+  MemoryWindow,
+  type BindRequest,
+  type MemoryWindowType,
+  type WindowRequest,
+} from './verbs/memory-window.js';
+export { DeviceMemory, type DeviceMemoryOptions } from './verbs/device-memory.js';
+export { ThreadDomain, XrcDomain, type XrcDomainOptions } from './verbs/domains.js';
+export {
+  ExtendedCompletionQueue,
+  type ExtendedCompletionQueueOptions,
+  type ExtendedWorkCompletion,
+} from './verbs/extended-completion-queue.js';
+export {
+  type AtomicWriteRequest,
+  type ExtendedSendRequest,
+  type FlushRequest,
+  type SendOp,
+} from './verbs/extended-posting.js';
+export { QpCreateFlags, type QueuePairExtensionOptions } from './verbs/queue-pair-extension.js';
+export { type Ece, type RateLimit, type TsoRequest } from './verbs/queue-pair-settings.js';
+export {
+  IndirectionTable,
+  ReceiveWorkQueue,
+  RssQueuePair,
+  RxHashFields,
+  WqFlags,
+  type ReceiveWorkQueueOptions,
+  type RssQueuePairOptions,
+  type WorkQueueAttributes,
+  type WqState,
+} from './verbs/receive-work-queue.js';
+export { Flow, type FlowOptions, type FlowType } from './verbs/flow.js';
+export { Counters, FlowAction, type CounterDescription, type EspOptions } from './verbs/flow-objects.js';
+export { type FlowDecision, type FlowFields, type FlowMatch, type FlowSpec } from './verbs/flow-specs.js';
+export { type TagOperation } from './verbs/tag-matching.js';
+export {
+  eventTypeString,
+  forkInit,
+  forkStatus,
+  isQptSupported,
+  mbpsToRate,
+  multToRate,
+  nodeTypeString,
+  portStateString,
+  rateToMbps,
+  rateToMult,
+  wcStatusString,
+  wrOpcodeString,
+  type ForkStatus,
+} from './verbs/names.js';
+export { cmEventString } from './cm/names.js';
 export { CompletionChannel } from './verbs/completion-channel.js';
 export {
   CompletionQueue,

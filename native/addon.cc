@@ -10,10 +10,20 @@
 #include "completion_queue.h"
 #include "constants.h"
 #include "context.h"
+#include "context_queries.h"
+#include "device_memory.h"
+#include "domains.h"
+#include "flow.h"
 #include "flow_label.h"
+#include "library.h"
+#include "memory_kinds.h"
 #include "memory_region.h"
+#include "memory_window.h"
 #include "protection_domain.h"
 #include "queue_pair.h"
+#include "queue_pair_extended.h"
+#include "queue_pair_settings.h"
+#include "receive_work_queue.h"
 #include "shared_receive_queue.h"
 #include "util/arguments.h"
 
@@ -55,6 +65,22 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   AddressHandleWrap::Define(env);
   CmEventChannelWrap::Define(env);
   CmIdWrap::Define(env);
+  MemoryWindowWrap::Define(env, exports);
+  DeviceMemoryWrap::Define(env, exports);
+  DefineMemoryKinds(env, exports);
+  DefineDomains(env, exports);
+  DefineLibrary(env, exports);
+  DefineContextQueries(env, exports);
+  DefineExtendedCompletionQueues(env, exports);
+  DefineExtendedPosting(env, exports);
+  DefineSharedReceiveQueueExtensions(env, exports);
+  DefineQueuePairSettings(env, exports);
+  ReceiveWorkQueueWrap::Define(env, exports);
+  IndirectionTableWrap::Define(env, exports);
+  RssQueuePairWrap::Define(env, exports);
+  FlowWrap::Define(env, exports);
+  FlowActionWrap::Define(env, exports);
+  CountersWrap::Define(env, exports);
   exports.Set("setCallbacks", Napi::Function::New<SetCallbacks>(env, "setCallbacks"));
   exports.Set("deviceList", Napi::Function::New<DeviceList>(env, "deviceList"));
   exports.Set("openDevice", Napi::Function::New<OpenDevice>(env, "openDevice"));

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "async_events.h"
@@ -22,6 +23,7 @@ namespace node_rdma {
 
 class AddressHandle;
 class MemoryRegion;
+class MemoryWindow;
 class WorkQueue;
 
 // The classes that JavaScript sees, by their place in AddonData::constructors.
@@ -36,6 +38,16 @@ enum class Kind : size_t {
   kCompletionChannel,
   kCmEventChannel,
   kCmId,
+  kMemoryWindow,
+  kDeviceMemory,
+  kThreadDomain,
+  kXrcDomain,
+  kReceiveWorkQueue,
+  kIndirectionTable,
+  kRssQueuePair,
+  kFlow,
+  kFlowAction,
+  kCounters,
   kCount
 };
 
@@ -93,6 +105,9 @@ class AddonData {
   SlotTable<MemoryRegion, 24> regions;
   SlotTable<AddressHandle, 24> address_handles;
   SlotTable<WorkQueue, 20> queues;
+
+  // Windows of type 2 that are bound, by the device and their key.
+  std::map<std::pair<ibv_context*, uint32_t>, std::weak_ptr<MemoryWindow>> bound_windows;
 
   // Room for one chain of work requests, shared by all queues of the environment.
   std::vector<ibv_send_wr> send_requests;

@@ -11,13 +11,12 @@
 namespace node_rdma {
 
 std::shared_ptr<AddressHandle> AddressHandle::Create(std::shared_ptr<Registry> registry,
-                                                     std::shared_ptr<ProtectionDomain> domain,
+                                                     const std::shared_ptr<ProtectionDomain>& domain,
                                                      ibv_ah_attr attributes, int* error) {
   errno = 0;
   ibv_ah* verbs = ibv_create_ah(domain->verbs(), &attributes);
   if ((*error = ErrorOfPointer(verbs))) return nullptr;
-  return std::shared_ptr<AddressHandle>(
-      new AddressHandle(std::move(registry), std::move(domain), verbs, attributes));
+  return std::shared_ptr<AddressHandle>(new AddressHandle(std::move(registry), domain, verbs, attributes));
 }
 
 int AddressHandle::Destroy() { return ErrorOfResult(ibv_destroy_ah(verbs_)); }

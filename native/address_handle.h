@@ -17,7 +17,7 @@ class AddressHandle final : public Resource {
  public:
   // May run on any thread: on RoCE the kernel asks for the peer's link address, which may take a second.
   static std::shared_ptr<AddressHandle> Create(std::shared_ptr<Registry> registry,
-                                               std::shared_ptr<ProtectionDomain> domain,
+                                               const std::shared_ptr<ProtectionDomain>& domain,
                                                ibv_ah_attr attributes, int* error);
   ~AddressHandle() override { Close(); }
 
@@ -27,7 +27,8 @@ class AddressHandle final : public Resource {
   bool in_use() const override { return work_requests > 0; }
 
   ibv_ah* verbs() const { return verbs_; }
-  ibv_pd* domain() const { return verbs_->pd; }
+  // The root of its domain.
+  ibv_pd* domain() const { return domain_; }
   const ibv_ah_attr& attributes() const { return attributes_; }
   uint32_t slot() const { return slot_; }
 
@@ -37,11 +38,15 @@ class AddressHandle final : public Resource {
   int Destroy() override;
 
  private:
-  AddressHandle(std::shared_ptr<Registry> registry, std::shared_ptr<ProtectionDomain> domain, ibv_ah* verbs,
-                const ibv_ah_attr& attributes)
-      : Resource(std::move(registry), {std::move(domain)}), verbs_(verbs), attributes_(attributes) {}
+  AddressHandle(std::shared_ptr<Registry> registry, const std::shared_ptr<ProtectionDomain>& domain,
+                ibv_ah* verbs, const ibv_ah_attr& attributes)
+      : Resource(std::move(registry), {domain}),
+        verbs_(verbs),
+        domain_(domain->root()),
+        attributes_(attributes) {}
 
   ibv_ah* verbs_;
+  ibv_pd* domain_;
   ibv_ah_attr attributes_;
   uint32_t slot_ = 0;
   AddonData* addon_ = nullptr;

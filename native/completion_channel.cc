@@ -78,4 +78,16 @@ Napi::Object CompletionChannelWrap::New(Napi::Env env, const std::shared_ptr<Com
   return object;
 }
 
+bool CompletionChannelWrap::Read(const Napi::CallbackInfo& info, size_t index,
+                                 const std::shared_ptr<Context>& context,
+                                 std::shared_ptr<CompletionChannel>* channel) {
+  if (info[index].IsNull()) return true;
+  if (!info[index].IsUndefined()) return (*channel = From(info, index, "channel")) != nullptr;
+  AddonData& addon = AddonData::Of(info.Env());
+  int error = 0;
+  *channel = CompletionChannel::OfContext(addon, context, &error);
+  if (!*channel) addon.ThrowErrno(info.Env(), "ibv_create_comp_channel", error);
+  return *channel != nullptr;
+}
+
 }  // namespace node_rdma

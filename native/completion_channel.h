@@ -72,6 +72,9 @@ class CompletionChannelWrap final : public Wrap<CompletionChannelWrap, Completio
 
   static void Define(Napi::Env env);
   static Napi::Object New(Napi::Env env, const std::shared_ptr<CompletionChannel>& channel);
+  // The channel in an argument: undefined is the context's own, null none. False with an exception pending.
+  static bool Read(const Napi::CallbackInfo& info, size_t index, const std::shared_ptr<Context>& context,
+                   std::shared_ptr<CompletionChannel>* channel);
   using Wrap::Wrap;
 };
 

@@ -7,17 +7,28 @@
 #include <chrono>
 #include <utility>
 
+#include "memory_window.h"
+#include "protection_domain.h"
 #include "util/resize.h"
 #include "util/verbs_error.h"
 #include "work_queue.h"
 
 namespace node_rdma {
 
+namespace {
+
+// Those that there are.
+std::vector<std::shared_ptr<Resource>> OnlyThoseOf(std::vector<std::shared_ptr<Resource>> resources) {
+  std::erase(resources, nullptr);
+  return resources;
+}
+
+}  // namespace
+
 CompletionQueue::CompletionQueue(AddonData& addon, std::shared_ptr<Context> context,
                                  std::shared_ptr<CompletionChannel> channel, ibv_cq* verbs, uint64_t serial,
-                                 std::shared_ptr<Memory> records)
-    : Resource(addon.registry, channel ? std::vector<std::shared_ptr<Resource>>{context, channel}
-                                       : std::vector<std::shared_ptr<Resource>>{context}),
+                                 std::shared_ptr<Memory> records, std::shared_ptr<Resource> parent_domain)
+    : Resource(addon.registry, OnlyThoseOf({context, channel, std::move(parent_domain)})),
       addon_(addon),
       context_(std::move(context)),
       channel_(std::move(channel)),
@@ -34,7 +45,8 @@ CompletionQueue::CompletionQueue(AddonData& addon, std::shared_ptr<Context> cont
 
 std::shared_ptr<CompletionQueue> CompletionQueue::Create(AddonData& addon, std::shared_ptr<Context> context,
                                                          std::shared_ptr<CompletionChannel> channel,
-                                                         uint32_t entries, uint32_t vector, int* error) {
+                                                         uint32_t entries, uint32_t vector,
+                                                         const Extension* extension, int* error) {
   if (entries == 0 || entries > INT32_MAX || vector > INT32_MAX) {
     *error = EINVAL;
     return nullptr;
@@ -43,12 +55,24 @@ std::shared_ptr<CompletionQueue> CompletionQueue::Create(AddonData& addon, std::
       sizeof(CompletionCounters) + std::min(entries, kMostRecords) * sizeof(CompletionRecord), 0, error);
   if (!records) return nullptr;
   const uint64_t serial = addon.NextSerial();
+  ibv_comp_channel* events = channel ? channel->verbs() : nullptr;
+  ibv_cq_ex* extended = nullptr;
   errno = 0;
-  ibv_cq* verbs = ibv_create_cq(context->verbs(), static_cast<int>(entries), std::bit_cast<void*>(serial),
-                                channel ? channel->verbs() : nullptr, static_cast<int>(vector));
+  ibv_cq* verbs;
+  if (extension) {
+    extended = CreateExtended(context->verbs(), events, entries, serial, vector, *extension);
+    verbs = extended ? ibv_cq_ex_to_cq(extended) : nullptr;
+  } else {
+    verbs = ibv_create_cq(context->verbs(), static_cast<int>(entries), std::bit_cast<void*>(serial), events,
+                          static_cast<int>(vector));
+  }
   if ((*error = ErrorOfPointer(verbs))) return nullptr;
-  return std::shared_ptr<CompletionQueue>(
-      new CompletionQueue(addon, std::move(context), std::move(channel), verbs, serial, std::move(records)));
+  std::shared_ptr<CompletionQueue> queue(new CompletionQueue(addon, std::move(context), std::move(channel),
+                                                             verbs, serial, std::move(records),
+                                                             extension ? extension->parent_domain : nullptr));
+  queue->extended_ = extended;
+  if (extension) queue->wc_flags_ = extension->wc_flags;
+  return queue;
 }
 
 // It waits for no event: those that were read are acknowledged, and the kernel drops those that were not.
@@ -65,6 +89,7 @@ void CompletionQueue::ReleaseAbandoned(uint32_t most) {
 }
 
 int CompletionQueue::Take(ibv_wc* completions, uint32_t most) {
+  if (extended_) return TakeExtended(completions, most);
   if (!taken_) return ibv_poll_cq(verbs_, static_cast<int>(most), completions);
   completions[0] = *taken_;
   taken_.reset();
@@ -75,7 +100,8 @@ int CompletionQueue::Take(ibv_wc* completions, uint32_t most) {
 int CompletionQueue::Look() {
   while (!taken_) {
     ibv_wc completion;
-    const int count = ibv_poll_cq(verbs_, 1, &completion);
+    const int count =
+        extended_ ? ReadExtended(&completion, &taken_fields_) : ibv_poll_cq(verbs_, 1, &completion);
     if (count < 0) return count == -1 ? -EIO : count;
     if (count == 0) {
       ReleaseAbandoned(abandoned_);
@@ -128,7 +154,10 @@ int CompletionQueue::Poll() {
       if (filled > 0) break;
       return count == -1 ? EIO : -count;
     }
-    for (int i = 0; i < count; ++i) filled += Fill(records[filled], completions[i]) ? 1 : 0;
+    for (int i = 0; i < count; ++i) {
+      MendFlags(&completions[i]);
+      filled += Fill(records[filled], completions[i]) ? 1 : 0;
+    }
     if (static_cast<uint32_t>(count) < room) {
       ReleaseAbandoned(abandoned_);  // the queue is empty: there is none left in it
       break;
@@ -159,6 +188,8 @@ bool CompletionQueue::Fill(CompletionRecord& record, const ibv_wc& wc) {
   if (wc.status != IBV_WC_SUCCESS) [[unlikely]] {
     record.flags = queue->IsFirst(wc.wr_id) ? 1 : 0;
     queue->NoteFailure();
+  } else if (wc.wc_flags & IBV_WC_WITH_INV) [[unlikely]] {
+    MemoryWindow::NoteInvalidated(addon_, verbs_->context, wc.invalidated_rkey);
   }
   return true;
 }

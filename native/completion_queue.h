@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "addon_data.h"
 #include "completion_channel.h"
@@ -18,16 +19,25 @@
 
 namespace node_rdma {
 
+class ProtectionDomain;
+
 // struct ibv_cq, with the records that poll() fills for JavaScript.
 class CompletionQueue final : public Resource {
  public:
   static constexpr const char* kKindName = "CompletionQueue";
   static constexpr uint32_t kMostRecords = 1024;
 
-  // `channel` may be null: then it makes no events.
+  // What ibv_create_cq_ex is asked for besides what ibv_create_cq is.
+  struct Extension {
+    uint64_t wc_flags;                                // IBV_WC_EX_WITH_*
+    uint32_t flags;                                   // IBV_CREATE_CQ_ATTR_*
+    std::shared_ptr<ProtectionDomain> parent_domain;  // or none
+  };
+
+  // `channel` may be null: then it makes no events. `extension`: null for a plain one.
   static std::shared_ptr<CompletionQueue> Create(AddonData& addon, std::shared_ptr<Context> context,
                                                  std::shared_ptr<CompletionChannel> channel, uint32_t entries,
-                                                 uint32_t vector, int* error);
+                                                 uint32_t vector, const Extension* extension, int* error);
   ~CompletionQueue() override { Close(); }
 
   // Takes as many completions into the records as the counters allow, tells there how many, and ends their
@@ -47,6 +57,19 @@ class CompletionQueue final : public Resource {
   int BeginResize(uint32_t entries);
   int Resize(uint32_t entries) { return ErrorOfResult(ibv_resize_cq(verbs_, static_cast<int>(entries))); }
   void EndResize(bool done);
+
+  // What an extended queue tells of a completion besides struct ibv_wc; 0 where it was not asked for.
+  struct Fields {
+    uint64_t timestamp = 0;     // ticks of the device
+    uint64_t wallclock_ns = 0;  // since 1970
+    uint64_t tag = 0;
+    uint32_t tag_private = 0;
+    uint32_t flow_tag = 0;
+    uint16_t cvlan = 0;
+  };
+  bool extended() const { return extended_ != nullptr; }
+  // As Poll(), of an extended queue, up to `limit`; `fields` gets what belongs to each record.
+  int PollExtended(uint32_t limit, std::vector<Fields>* fields);
 
   void OnClosed() override;
 
@@ -72,8 +95,18 @@ class CompletionQueue final : public Resource {
  private:
   CompletionQueue(AddonData& addon, std::shared_ptr<Context> context,
                   std::shared_ptr<CompletionChannel> channel, ibv_cq* verbs, uint64_t serial,
-                  std::shared_ptr<Memory> records);
+                  std::shared_ptr<Memory> records, std::shared_ptr<Resource> parent_domain);
 
+  // ibv_create_cq_ex.
+  static ibv_cq_ex* CreateExtended(ibv_context* context, ibv_comp_channel* channel, uint32_t entries,
+                                   uint64_t serial, uint32_t vector, const Extension& extension);
+  // The next completion of an extended queue: 1, or 0 when there is none, or a negative errno.
+  int ReadExtended(ibv_wc* completion, Fields* fields);
+  // ibv_poll_cq, for an extended queue. Completions of queue pairs that are closed are dropped here, so that
+  // fields and records belong together.
+  int TakeExtended(ibv_wc* completions, uint32_t most);
+  // rxe has the kernel's numbers for its flags, in which IBV_WC_IP_CSUM_OK means IBV_WC_WITH_INV.
+  void MendFlags(ibv_wc* completion) const;
   void ReleaseAbandoned(uint32_t most);
   void SetEntries(uint32_t entries) { entries_ = counters_->entries = entries; }
   // False for a completion that is dropped.
@@ -95,6 +128,10 @@ class CompletionQueue final : public Resource {
   uint32_t entries_ = 0;
   bool resizing_ = false;
   std::optional<ibv_wc> taken_;
+  ibv_cq_ex* extended_ = nullptr;  // the same queue, where it is extended
+  uint64_t wc_flags_ = 0;
+  Fields taken_fields_;
+  std::vector<Fields>* collect_ = nullptr;  // while PollExtended() runs
 };
 
 class CompletionQueueWrap final : public Wrap<CompletionQueueWrap, CompletionQueue> {
@@ -114,5 +151,9 @@ class CompletionQueueWrap final : public Wrap<CompletionQueueWrap, CompletionQue
   Napi::Value Ref(const Napi::CallbackInfo& info);
   Napi::Value Unref(const Napi::CallbackInfo& info);
 };
+
+// extendedPoll(cq, limit): the fields of each record, see kFieldWords;
+// createCqEx(context, cqe, compVector, channel, wcFlags, flags, pd), modifyCq(cq, count, periodMicroseconds).
+void DefineExtendedCompletionQueues(Napi::Env env, Napi::Object exports);
 
 }  // namespace node_rdma

@@ -74,11 +74,23 @@ Napi::Value HeaderConstants(const Napi::CallbackInfo& info) {
   PUT(IBV_WC_FETCH_ADD);
   PUT(IBV_WC_BIND_MW);
   PUT(IBV_WC_LOCAL_INV);
+  PUT(IBV_WC_TSO);
+  put("IBV_WC_FLUSH", 8);  // newer than the headers of rdma-core 44
+  PUT(IBV_WC_ATOMIC_WRITE);
   PUT(IBV_WC_RECV);
   PUT(IBV_WC_RECV_RDMA_WITH_IMM);
+  PUT(IBV_WC_TM_ADD);
+  PUT(IBV_WC_TM_DEL);
+  PUT(IBV_WC_TM_SYNC);
+  PUT(IBV_WC_TM_RECV);
+  PUT(IBV_WC_TM_NO_TAG);
   PUT(IBV_WC_GRH);
   PUT(IBV_WC_WITH_IMM);
+  PUT(IBV_WC_IP_CSUM_OK);
   PUT(IBV_WC_WITH_INV);
+  PUT(IBV_WC_TM_SYNC_REQ);
+  PUT(IBV_WC_TM_MATCH);
+  PUT(IBV_WC_TM_DATA_VALID);
   PUT(IBV_WC_SUCCESS);
   PUT(IBV_WC_LOC_LEN_ERR);
   PUT(IBV_WC_LOC_QP_OP_ERR);
@@ -106,6 +118,9 @@ Napi::Value HeaderConstants(const Napi::CallbackInfo& info) {
   PUT(IBV_QPT_RC);
   PUT(IBV_QPT_UC);
   PUT(IBV_QPT_UD);
+  PUT(IBV_QPT_RAW_PACKET);
+  PUT(IBV_QPT_XRC_SEND);
+  PUT(IBV_QPT_XRC_RECV);
   PUT(IBV_QPS_RESET);
   PUT(IBV_QPS_INIT);
   PUT(IBV_QPS_RTR);
@@ -238,6 +253,7 @@ Napi::Value HeaderConstants(const Napi::CallbackInfo& info) {
   put("compareAdd", offsetof(SendDescriptor, compare_add));
   put("swap", offsetof(SendDescriptor, swap));
   put("idHigh", offsetof(SendDescriptor, id_high));
+  put("remoteSrqn", offsetof(SendDescriptor, remote_srqn));
 
   open("receiveDescriptor");
   put("size", sizeof(ReceiveDescriptor));

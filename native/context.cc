@@ -1,8 +1,10 @@
 #include "context.h"
 
 #include <endian.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <rdma/rdma_cma.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <mutex>
@@ -37,10 +39,6 @@ Napi::Object DescribeDevice(Napi::Env env, ibv_device* device) {
   return entry;
 }
 
-Napi::Value Raw(Napi::Env env, const union ibv_gid& gid) {
-  return Napi::Buffer<uint8_t>::Copy(env, gid.raw, sizeof gid.raw);
-}
-
 // Longest GID tables seen hold 1024 entries a port (rxe); the bound only keeps a broken provider from asking
 // for gigabytes.
 constexpr size_t kMostGids = 1 << 16;
@@ -72,6 +70,19 @@ class EventReaders {
 
 }  // namespace
 
+Napi::Object GidEntryObject(Napi::Env env, const ibv_gid_entry& entry) {
+  char netdev[IF_NAMESIZE] = "";
+  if (entry.ndev_ifindex != 0) if_indextoname(entry.ndev_ifindex, netdev);
+  Napi::Object o = Napi::Object::New(env);
+  o.Set("raw", Napi::Buffer<uint8_t>::Copy(env, entry.gid.raw, sizeof entry.gid.raw));
+  o.Set("index", entry.gid_index);
+  o.Set("port", entry.port_num);
+  o.Set("type", entry.gid_type);
+  o.Set("netdevIndex", entry.ndev_ifindex);
+  o.Set("netdev", netdev);
+  return o;
+}
+
 std::shared_ptr<Context> Context::Open(AddonData& addon, const std::string& name, int* error) {
   DeviceListHolder devices;
   if ((*error = devices.error())) return nullptr;
@@ -88,6 +99,23 @@ std::shared_ptr<Context> Context::Open(AddonData& addon, const std::string& name
   return nullptr;
 }
 
+std::shared_ptr<Context> Context::Import(AddonData& addon, int fd, int* error) {
+  const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (own < 0) {
+    *error = errno;
+    return nullptr;
+  }
+  errno = 0;
+  ibv_context* verbs = ibv_import_device(own);
+  if ((*error = ErrorOfPointer(verbs))) {
+    close(own);
+    return nullptr;
+  }
+  std::shared_ptr<Context> context(new Context(addon, verbs));
+  if ((*error = context->watcher_.Start(verbs->async_fd))) return nullptr;
+  return context;
+}
+
 std::shared_ptr<Context> Context::Borrow(AddonData& addon, ibv_context* verbs, int* error) {
   errno = 0;
   int count = 0;
@@ -99,6 +127,12 @@ std::shared_ptr<Context> Context::Borrow(AddonData& addon, ibv_context* verbs, i
   context->reads_events_ = EventReaders::Of().Take(verbs);
   if (context->reads_events_ && (*error = context->watcher_.Start(verbs->async_fd))) return nullptr;
   return context;
+}
+
+bool Context::IsSoftRoce(ibv_context* verbs) {
+  constexpr uint32_t kVendorOfRxe = 0xffffff;
+  ibv_device_attr attributes = {};
+  return ibv_query_device(verbs, &attributes) == 0 && attributes.vendor_id == kVendorOfRxe;
 }
 
 int Context::Destroy() {
@@ -387,17 +421,7 @@ Napi::Value ContextWrap::QueryGidTable(const Napi::CallbackInfo& info) {
   }
   Napi::Array list = Napi::Array::New(env);
   for (ssize_t i = 0; i < count; ++i) {
-    const ibv_gid_entry& entry = entries[static_cast<size_t>(i)];
-    char netdev[IF_NAMESIZE] = "";
-    if (entry.ndev_ifindex != 0) if_indextoname(entry.ndev_ifindex, netdev);
-    Napi::Object o = Napi::Object::New(env);
-    o.Set("raw", Raw(env, entry.gid));
-    o.Set("index", entry.gid_index);
-    o.Set("port", entry.port_num);
-    o.Set("type", entry.gid_type);
-    o.Set("netdevIndex", entry.ndev_ifindex);
-    o.Set("netdev", netdev);
-    list.Set(static_cast<uint32_t>(i), o);
+    list.Set(static_cast<uint32_t>(i), GidEntryObject(env, entries[static_cast<size_t>(i)]));
   }
   return list;
 }
@@ -412,7 +436,7 @@ Napi::Value ContextWrap::AllocPd(const Napi::CallbackInfo& info) {
     AddonData::Of(env).ThrowErrno(env, "ibv_alloc_pd", error);
     return {};
   }
-  return ProtectionDomainWrap::New(env, std::move(domain));
+  return ProtectionDomainWrap::New(env, domain);
 }
 
 Napi::Value ContextWrap::CreateCq(const Napi::CallbackInfo& info) {
@@ -424,19 +448,9 @@ Napi::Value ContextWrap::CreateCq(const Napi::CallbackInfo& info) {
   if (!context) return {};
   AddonData& addon = AddonData::Of(env);
   int error = 0;
-  // undefined: the context's own channel; null: none.
   std::shared_ptr<CompletionChannel> channel;
-  if (info[2].IsUndefined()) {
-    channel = CompletionChannel::OfContext(addon, context, &error);
-    if (!channel) {
-      addon.ThrowErrno(env, "ibv_create_comp_channel", error);
-      return {};
-    }
-  } else if (!info[2].IsNull()) {
-    channel = CompletionChannelWrap::From(info, 2, "channel");
-    if (!channel) return {};
-  }
-  auto queue = CompletionQueue::Create(addon, context, channel, entries, vector, &error);
+  if (!CompletionChannelWrap::Read(info, 2, context, &channel)) return {};
+  auto queue = CompletionQueue::Create(addon, context, channel, entries, vector, nullptr, &error);
   if (!queue) {
     AddonData::Of(env).ThrowErrno(env, "ibv_create_cq", error);
     return {};

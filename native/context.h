@@ -25,6 +25,9 @@ class Context final : public Resource, private DescriptorWatcher::Reader {
     Close();
   }
 
+  // The one that another process has opened, by its command descriptor, which stays the caller's.
+  static std::shared_ptr<Context> Import(AddonData& addon, int fd, int* error);
+
   // The one that the connection manager has opened, for the whole process: only identifiers of it, and what
   // is made on it, work together. Its asynchronous events go to the environment that uses it first.
   static std::shared_ptr<Context> Borrow(AddonData& addon, ibv_context* verbs, int* error);
@@ -32,6 +35,8 @@ class Context final : public Resource, private DescriptorWatcher::Reader {
   bool borrowed() const override { return borrowed_; }
 
   ibv_context* verbs() const { return verbs_; }
+  // Whether it is rxe, whose provider needs care in places.
+  bool soft_roce() const { return soft_roce_; }
   // By which JavaScript finds who hears of its events.
   uint64_t serial() const { return serial_; }
 
@@ -54,13 +59,16 @@ class Context final : public Resource, private DescriptorWatcher::Reader {
       : Resource(addon.registry, {}),
         addon_(addon),
         verbs_(verbs),
+        soft_roce_(IsSoftRoce(verbs)),
         serial_(addon.NextSerial()),
         watcher_(addon, *this) {}
+  static bool IsSoftRoce(ibv_context* verbs);
 
   void OnReadable(int error) override;
 
   AddonData& addon_;
   ibv_context* verbs_;
+  bool soft_roce_;
   uint64_t serial_;
   bool ref_ = false;
   bool reads_events_ = true;
@@ -102,5 +110,7 @@ Napi::Value OpenDevice(const Napi::CallbackInfo& info);
 Napi::Value DeviceList(const Napi::CallbackInfo& info);
 // connectionManagerContexts(): rdma_get_devices.
 Napi::Value ConnectionManagerContexts(const Napi::CallbackInfo& info);
+
+Napi::Object GidEntryObject(Napi::Env env, const ibv_gid_entry& entry);
 
 }  // namespace node_rdma

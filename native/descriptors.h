@@ -36,7 +36,7 @@ struct SendDescriptor {
   uint64_t compare_add;
   uint64_t swap;
   uint32_t id_high;
-  uint32_t reserved1;
+  uint32_t remote_srqn;  // of XRC
 };
 static_assert(sizeof(SendDescriptor) == 64);
 

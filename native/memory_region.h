@@ -25,24 +25,32 @@ class MemoryRegion final : public Resource {
     uint32_t access = 0;
     bool has_iova = false;
     uint64_t iova = 0;
-    std::shared_ptr<Memory> memory;  // set when the library owns it
+    std::shared_ptr<Memory> memory;              // set when the library owns it
+    std::shared_ptr<Resource> parent = nullptr;  // what it hangs on besides its domain, or nothing
+    bool imported = false;                       // another process's to make
   };
 
   // May run on any thread. The region has no slot until Publish().
   static std::shared_ptr<MemoryRegion> Register(std::shared_ptr<Registry> registry,
                                                 const std::shared_ptr<ProtectionDomain>& domain,
                                                 const Request& request, int* error);
+  // `verbs` exists already.
+  MemoryRegion(std::shared_ptr<Registry> registry, const std::shared_ptr<ProtectionDomain>& domain,
+               const Request& request, ibv_mr* verbs);
   ~MemoryRegion() override { Close(); }
 
   // Gives the region its slot; false when all are taken. On the JavaScript thread, as is everything below.
   bool Publish(AddonData& addon);
-  void KeepView(Napi::Object view) { view_ = Napi::Persistent(view); }
+  void KeepView(Napi::Object view) {
+    if (!view.IsEmpty()) view_ = Napi::Persistent(view);
+  }
   void WatchBuffer(Napi::ArrayBuffer buffer) { buffer_ = Napi::Weak(buffer); }
   void OnClosed() override;
   bool in_use() const override { return work_requests > 0; }
 
   ibv_mr* verbs() const { return verbs_; }
-  ibv_pd* domain() const { return domain_; }
+  // Its root.
+  ibv_pd* domain() const { return domain_->root(); }
   std::byte* data() const { return request_.data; }
   uint64_t iova() const { return iova_; }
   uint64_t length() const { return request_.length; }
@@ -51,6 +59,14 @@ class MemoryRegion final : public Resource {
   MrSlot slot() const { return slot_; }
   const std::shared_ptr<Memory>& memory() const { return request_.memory; }
 
+  // ibv_rereg_mr: on any thread, while the region takes no new work. `flags`: IBV_REREG_MR_CHANGE_*. Returns
+  // 0 or a positive errno; `usable`: whether the region may be used on.
+  int Reregister(int flags, const std::shared_ptr<ProtectionDomain>& domain, const Request& request,
+                 bool* usable);
+  // It was done: the region is what was asked for. On the JavaScript thread.
+  void NoteReregistered(int flags, const std::shared_ptr<ProtectionDomain>& domain, const Request& request,
+                        Napi::Object view);
+
   // Outstanding work requests that name this region; it cannot be closed while there are any.
   uint32_t work_requests = 0;
 
@@ -58,11 +74,11 @@ class MemoryRegion final : public Resource {
   int Destroy() override;
 
  private:
-  MemoryRegion(std::shared_ptr<Registry> registry, const std::shared_ptr<ProtectionDomain>& domain,
-               const Request& request, ibv_mr* verbs);
+  // The memory is the device's no more: what is left of the library's own reads as empty.
+  void ForgetMemory();
 
   ibv_mr* verbs_;
-  ibv_pd* domain_;
+  std::shared_ptr<ProtectionDomain> domain_;
   Request request_;
   uint64_t iova_;
   uint32_t lkey_;
@@ -85,6 +101,18 @@ class MemoryRegionWrap final : public Wrap<MemoryRegionWrap, MemoryRegion> {
  private:
   Napi::Value WorkRequests(const Napi::CallbackInfo& info);
 };
+
+// The JavaScript side of a region that was just registered by `syscall`. `view`: the user's memory, or empty.
+Napi::Value PresentRegion(Napi::Env env, const char* syscall, const std::shared_ptr<MemoryRegion>& region,
+                          Napi::Object view);
+
+// Sets what JavaScript reads of a region: its memory, keys and place.
+bool DescribeRegion(Napi::Env env, Napi::Object object, const std::shared_ptr<MemoryRegion>& region,
+                    Napi::Object view);
+
+// Reads what is to be registered, a length or a view, from argument `index`. False with an exception pending.
+bool ReadSource(const Napi::CallbackInfo& info, size_t index, uint64_t page_size,
+                MemoryRegion::Request* request, Napi::Object* view);
 
 // pd.regMr(source, access, pageSize, iova): `source` is a length in bytes, for memory of the library's own,
 // or a view.

@@ -13,11 +13,16 @@ std::shared_ptr<ProtectionDomain> ProtectionDomain::Alloc(std::shared_ptr<Regist
   errno = 0;
   ibv_pd* verbs = ibv_alloc_pd(context->verbs());
   if ((*error = ErrorOfPointer(verbs))) return nullptr;
-  return std::shared_ptr<ProtectionDomain>(
-      new ProtectionDomain(std::move(registry), std::move(context), verbs));
+  return std::make_shared<ProtectionDomain>(
+      std::move(registry), std::vector<std::shared_ptr<Resource>>{std::move(context)}, verbs, verbs,
+      /*imported=*/false);
 }
 
-int ProtectionDomain::Destroy() { return ErrorOfResult(ibv_dealloc_pd(verbs_)); }
+int ProtectionDomain::Destroy() {
+  if (!imported_) return ErrorOfResult(ibv_dealloc_pd(verbs_));
+  ibv_unimport_pd(verbs_);
+  return 0;
+}
 
 void ProtectionDomainWrap::Define(Napi::Env env) {
   Wrap::Define(env, {
@@ -30,6 +35,12 @@ void ProtectionDomainWrap::Define(Napi::Env env) {
                         InstanceMethod("createAhFromWc", &ProtectionDomainWrap::CreateAhFromWc),
                         InstanceMethod("createAhFromWcSync", &ProtectionDomainWrap::CreateAhFromWcSync),
                     });
+}
+
+Napi::Object ProtectionDomainWrap::New(Napi::Env env, const std::shared_ptr<ProtectionDomain>& domain) {
+  Napi::Object object = Wrap::New(env, domain);
+  if (!env.IsExceptionPending()) object.Set("handle", domain->verbs()->handle);
+  return object;
 }
 
 Napi::Value ProtectionDomainWrap::RegMr(const Napi::CallbackInfo& info) {

@@ -10,7 +10,10 @@
 
 #include "address_handle.h"
 #include "cm_id.h"
+#include "domains.h"
+#include "memory_window.h"
 #include "queue_pair_attributes.h"
+#include "queue_pair_extended.h"
 #include "util/arguments.h"
 #include "util/deny.h"
 #include "util/promise_worker.h"
@@ -28,6 +31,9 @@ const char* StateName(ibv_qp_state state) {
 // What each type of queue pair may send; anything else is taken by ibv_post_send and breaks the connection
 // later, or the process at once.
 bool MaySend(ibv_qp_type type, uint8_t opcode) {
+  if (type == IBV_QPT_RAW_PACKET) return opcode == IBV_WR_SEND;
+  if (type == IBV_QPT_XRC_RECV) return false;
+  const bool reliable = type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND;
   switch (opcode) {
     case IBV_WR_SEND:
     case IBV_WR_SEND_WITH_IMM:
@@ -39,7 +45,7 @@ bool MaySend(ibv_qp_type type, uint8_t opcode) {
     case IBV_WR_ATOMIC_CMP_AND_SWP:
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
     case IBV_WR_SEND_WITH_INV:
-      return type == IBV_QPT_RC;
+      return reliable;
     default:
       return false;
   }
@@ -53,6 +59,7 @@ std::vector<std::shared_ptr<Resource>> ParentsIn(const QueuePair::Parts& parts) 
   std::vector<std::shared_ptr<Resource>> parents = {parts.domain, parts.send_cq, parts.receive_cq};
   if (parts.srq) parents.push_back(parts.srq);
   if (parts.cm_id) parents.push_back(parts.cm_id);
+  if (parts.xrc_domain) parents.push_back(parts.xrc_domain);
   return parents;
 }
 
@@ -67,10 +74,11 @@ QueuePair::QueuePair(AddonData& addon, Parts parts, ibv_qp* verbs, const ibv_qp_
       parts_(std::move(parts)),
       verbs_(verbs),
       cap_(cap),
-      plain_opcodes_(verbs->qp_type == IBV_QPT_UD ? 0 : kPlainOpcodes) {}
+      plain_opcodes_(verbs->qp_type == IBV_QPT_RC || verbs->qp_type == IBV_QPT_UC ? kPlainOpcodes : 0) {}
 
 std::shared_ptr<QueuePair> QueuePair::Create(AddonData& addon, Parts parts, ibv_qp_init_attr* init,
-                                             uint32_t most_descriptors, int* error) {
+                                             const Extension* extension, uint32_t most_descriptors,
+                                             int* error) {
   init->send_cq = parts.send_cq->verbs();
   init->recv_cq = parts.receive_cq->verbs();
   init->srq = parts.srq ? parts.srq->verbs() : nullptr;
@@ -80,11 +88,14 @@ std::shared_ptr<QueuePair> QueuePair::Create(AddonData& addon, Parts parts, ibv_
     rdma_cm_id* id = parts.cm_id->cm();
     if ((*error = ErrorOfMinusOne(rdma_create_qp(id, parts.domain->verbs(), init)))) return nullptr;
     verbs = id->qp;
+  } else if (extension) {
+    verbs = CreateExtended(parts, init, *extension);
   } else {
     verbs = ibv_create_qp(parts.domain->verbs(), init);
   }
   if ((*error = ErrorOfPointer(verbs))) return nullptr;
   std::shared_ptr<QueuePair> queue_pair(new QueuePair(addon, std::move(parts), verbs, init->cap));
+  if (extension) queue_pair->send_operations_ = extension->send_operations;
   if ((*error = queue_pair->Prepare(most_descriptors))) {
     queue_pair->Close();
     queue_pair->OnClosed();
@@ -112,7 +123,7 @@ int QueuePair::Prepare(uint32_t most_descriptors) {
   int error = 0;
   memory_ = Memory::Allocate(size, 0, &error);
   if (!memory_) return error;
-  ibv_pd* domain = parts_.domain->verbs();
+  ibv_pd* domain = parts_.domain->root();
   send_.emplace(addon_, domain, memory_, send_layout, sends);
   receive_.emplace(addon_, domain, memory_, receive_layout, receives);
   auto& send_requests = send_->requests().emplace(addon_, WorkQueue::Kind::kSend, this, parts_.send_cq.get(),
@@ -124,7 +135,23 @@ int QueuePair::Prepare(uint32_t most_descriptors) {
   return send_requests.has_slot() && receive_requests.has_slot() ? 0 : ENOSPC;
 }
 
+void QueuePair::DestroyBefore(const std::shared_ptr<MemoryWindow>& window) {
+  std::erase_if(bound_, [](const auto& other) {
+    const auto alive = other.lock();
+    return !alive || alive->closed();
+  });
+  bound_.push_back(window);
+}
+
+void QueuePair::DoNotDestroyBefore(const std::shared_ptr<MemoryWindow>& window) {
+  std::erase_if(bound_, [&](const auto& other) { return other.lock() == window; });
+}
+
 int QueuePair::Destroy() {
+  for (auto& bound : bound_) {
+    if (auto window = bound.lock()) window->Close();
+  }
+  DetachAll();
   // In the error state the device finishes what it has begun; only then may the memory it worked on go.
   ibv_qp_attr error_state = {};
   error_state.qp_state = IBV_QPS_ERR;
@@ -204,15 +231,23 @@ template <bool kPlain>
                     ? " that a datagram carries on this port (its active MTU): it would be lost"
                     : " that a message may have on this port (maxMsgSz)");
   }
-  if (!kPlain) return TranslateTarget(d, noted, request, problem);
+  if (!kPlain) {
+    request->qp_type.xrc.remote_srqn = d.remote_srqn;
+    return TranslateTarget(d, noted, request, problem);
+  }
   request->wr.rdma = {d.remote_address, d.rkey};
   return true;
 }
 
 // Never inlined, and with a copy of its own: plain requests, by far the most, shall find the registers free.
-[[gnu::noinline]] bool QueuePair::TranslateAny(uint32_t place, WorkQueue::Request& noted,
-                                               ibv_send_wr* request, std::string* problem) {
+[[gnu::noinline]] bool QueuePair::TranslateAt(uint32_t place, WorkQueue::Request& noted, ibv_send_wr* request,
+                                              std::string* problem) {
   return TranslateSend<false>(send_->ReadSend(place), place, noted, request, problem);
+}
+
+bool QueuePair::TranslateAny(const SendDescriptor& d, uint32_t place, WorkQueue::Request& noted,
+                             ibv_send_wr* request, std::string* problem) {
+  return TranslateSend<false>(d, place, noted, request, problem);
 }
 
 bool QueuePair::TranslateTarget(const SendDescriptor& d, WorkQueue::Request& noted, ibv_send_wr* request,
@@ -222,7 +257,7 @@ bool QueuePair::TranslateTarget(const SendDescriptor& d, WorkQueue::Request& not
     if (!handle || !handle->usable()) [[unlikely]] {
       return Deny(problem, "address handle ", d.rkey, " does not exist or is closed");
     }
-    if (handle->domain() != parts_.domain->verbs()) [[unlikely]] {
+    if (handle->domain() != parts_.domain->root()) [[unlikely]] {
       return Deny(problem, "the address handle belongs to another protection domain than the queue pair");
     }
     const auto remote_qpn = static_cast<uint32_t>(d.remote_address);
@@ -268,7 +303,7 @@ PostResult QueuePair::PostSend() {
         i, static_cast<uint64_t>(descriptor.id_high) << 32 | descriptor.id, &request.wr_id);
     const bool passed = IsPlain(descriptor)
                             ? TranslateSend<true>(descriptor, place, noted, &request, &addon_.problem)
-                            : TranslateAny(place, noted, &request, &addon_.problem);
+                            : TranslateAt(place, noted, &request, &addon_.problem);
     if (!passed) [[unlikely]] {
       return send_->Refuse(i + 1);
     }
@@ -302,6 +337,12 @@ PostResult QueuePair::PostReceive() {
 void QueuePair::NoteModified(const ibv_qp_attr& attributes, int mask) {
   if (mask & IBV_QP_MAX_QP_RD_ATOMIC) initiator_depth_ = attributes.max_rd_atomic;
   if (mask & IBV_QP_STATE) NoteState(attributes.qp_state);
+  if (mask & IBV_QP_STATE && state_ == IBV_QPS_RESET) {
+    // Binds that were under way may be lost: whether these windows are bound is not known any more.
+    for (auto& bound : bound_) {
+      if (auto window = bound.lock(); window && window->bound_on().get() == this) window->NoteFree();
+    }
+  }
   ibv_port_attr port = {};
   if (mask & IBV_QP_PORT && ibv_query_port(verbs_->context, attributes.port_num, &port) == 0) {
     most_bytes_ = type() == IBV_QPT_UD ? 128ull << port.active_mtu : port.max_msg_sz;
@@ -392,6 +433,8 @@ Napi::Object QueuePairWrap::New(Napi::Env env, const std::shared_ptr<QueuePair>&
   object.Set("sendQueue", queue_pair->send_queue().ToObject(env));
   object.Set("receiveQueue", queue_pair->receive_queue().ToObject(env));
   object.Set("postSend", BindHot(env, "postSend", queue_pair, PostHot<QueuePair, &QueuePair::PostSend>));
+  object.Set("postExtended",
+             BindHot(env, "postExtended", queue_pair, PostHot<QueuePair, &QueuePair::PostExtended>));
   object.Set("postReceive",
              BindHot(env, "postReceive", queue_pair, PostHot<QueuePair, &QueuePair::PostReceive>));
   return object;
@@ -465,6 +508,7 @@ Napi::Value CreateQueuePair(const Napi::CallbackInfo& info, std::shared_ptr<Prot
   parts.domain = std::move(domain);
   parts.cm_id = std::move(cm_id);
   const char* syscall = parts.cm_id ? "rdma_create_qp" : "ibv_create_qp";
+  if (!info[first + 7].IsUndefined()) syscall = "ibv_create_qp_ex";
   if (!arguments.Uint32(first, "type", &type)) return {};
   if (!(parts.send_cq = CompletionQueueWrap::From(info, first + 1, "sendCq"))) return {};
   if (!(parts.receive_cq = CompletionQueueWrap::From(info, first + 2, "recvCq"))) return {};
@@ -476,7 +520,13 @@ Napi::Value CreateQueuePair(const Napi::CallbackInfo& info, std::shared_ptr<Prot
       !arguments.Uint32(first + 6, "descriptors", &descriptors)) {
     return {};
   }
-  if (type != IBV_QPT_RC && type != IBV_QPT_UC && type != IBV_QPT_UD) {
+  std::optional<QueuePair::Extension> extension;
+  if (!ReadExtension(info, first + 7, &extension, &parts.xrc_domain)) return {};
+  if (extension && parts.cm_id) {
+    addon.ThrowErrno(env, "rdma_create_qp_ex", EOPNOTSUPP);
+    return {};
+  }
+  if (type < IBV_QPT_RC || (type > IBV_QPT_UD && (type < IBV_QPT_RAW_PACKET || type > IBV_QPT_XRC_RECV))) {
     addon.ThrowErrno(env, syscall, EOPNOTSUPP);
     return {};
   }
@@ -484,6 +534,7 @@ Napi::Value CreateQueuePair(const Napi::CallbackInfo& info, std::shared_ptr<Prot
   const ibv_context* context = parts.domain->verbs()->context;
   if (parts.send_cq->verbs()->context != context || parts.receive_cq->verbs()->context != context ||
       (parts.srq && parts.srq->verbs()->context != context) ||
+      (parts.xrc_domain && parts.xrc_domain->verbs()->context != context) ||
       (parts.cm_id && parts.cm_id->cm()->verbs != context)) {
     addon.ThrowCode(env, "ERR_RDMA_FOREIGN_OBJECT",
                     "a completion queue, shared receive queue or identifier belongs to another context than "
@@ -496,8 +547,8 @@ Napi::Value CreateQueuePair(const Napi::CallbackInfo& info, std::shared_ptr<Prot
   init.sq_sig_all = signal_all;
   init.cap = {cap[0], cap[1], cap[2], cap[3], cap[4]};
   int error = 0;
-  auto queue_pair =
-      QueuePair::Create(addon, std::move(parts), &init, std::clamp(descriptors, 1u, 1u << 20), &error);
+  auto queue_pair = QueuePair::Create(addon, std::move(parts), &init, extension ? &*extension : nullptr,
+                                      std::clamp(descriptors, 1u, 1u << 20), &error);
   if (error == EOVERFLOW) {
     addon.ThrowCode(
         env, "ERR_RDMA_LIMIT",

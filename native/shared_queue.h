@@ -101,7 +101,7 @@ class SharedQueue {
             wide(10),
             wide(12),
             words[14],
-            0};
+            words[15]};
   }
   ReceiveDescriptor ReadReceive(uint32_t place) const {
     return At<ReceiveDescriptor>(layout_.descriptors)[place];
@@ -184,6 +184,9 @@ class SharedQueue {
     if (wanted.device_writes && !region->locally_writable()) [[unlikely]] {
       return Deny(problem,
                   "the device would write into a memory region that was registered without localWrite");
+    }
+    if (wanted.inlined && !region->data()) [[unlikely]] {
+      return Deny(problem, "bytes cannot be inline from a memory region that this process does not see");
     }
     // An element of length 0 means 2^31 bytes to some devices.
     if (element.length == 0) continue;

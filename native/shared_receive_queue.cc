@@ -2,24 +2,31 @@
 
 #include <algorithm>
 
+#include "domains.h"
 #include "util/arguments.h"
 #include "util/resize.h"
 
 namespace node_rdma {
 
 std::shared_ptr<SharedReceiveQueue> SharedReceiveQueue::Create(
-    AddonData& addon, const std::shared_ptr<ProtectionDomain>& domain, ibv_srq_init_attr* init,
-    uint32_t most_descriptors, int* error) {
+    AddonData& addon, std::vector<std::shared_ptr<Resource>> parents,
+    const std::shared_ptr<ProtectionDomain>& domain, ibv_srq_init_attr_ex* init, uint32_t most_descriptors,
+    int* error) {
+  init->pd = domain->verbs();
   errno = 0;
-  ibv_srq* verbs = ibv_create_srq(domain->verbs(), init);
+  ibv_srq* verbs = ibv_create_srq_ex(domain->verbs()->context, init);
   if ((*error = ErrorOfPointer(verbs))) return nullptr;
-  std::shared_ptr<SharedReceiveQueue> queue(new SharedReceiveQueue(addon, domain, verbs));
-  if ((*error = queue->Prepare(init->attr, most_descriptors))) return nullptr;
+  std::shared_ptr<SharedReceiveQueue> queue(
+      new SharedReceiveQueue(addon, std::move(parents), domain->root(), verbs));
+  // A tag has a receive, and each operation on it may complete.
+  const uint32_t tag_operations = init->tm_cap.max_num_tags + init->tm_cap.max_ops;
+  if ((*error = queue->Prepare(init->attr, tag_operations, most_descriptors))) return nullptr;
   return queue;
 }
 
-int SharedReceiveQueue::Prepare(const ibv_srq_attr& attributes, uint32_t most_descriptors) {
-  const QueueShape shape = {attributes.max_wr, std::max(attributes.max_sge, 1u), 0,
+int SharedReceiveQueue::Prepare(const ibv_srq_attr& attributes, uint32_t tag_operations,
+                                uint32_t most_descriptors) {
+  const QueueShape shape = {attributes.max_wr + tag_operations, std::max(attributes.max_sge, 1u), 0,
                             sizeof(ReceiveDescriptor)};
   uint64_t size = 0;
   QueueLayout layout;
@@ -36,7 +43,14 @@ int SharedReceiveQueue::Prepare(const ibv_srq_attr& attributes, uint32_t most_de
 
 int SharedReceiveQueue::Destroy() { return ErrorOfResult(ibv_destroy_srq(verbs_)); }
 
+bool SharedReceiveQueue::CompleteIn(const std::shared_ptr<CompletionQueue>& completions) {
+  if (!Join(completions)) return false;
+  completions_ = completions;
+  return true;
+}
+
 void SharedReceiveQueue::OnClosed() {
+  if (completions_) Part(std::exchange(completions_, nullptr));
   if (!queue_ || !queue_->requests()) return;
   queue_->requests()->EndAll();
   queue_->requests().reset();
@@ -169,13 +183,56 @@ Napi::Value CreateSharedReceiveQueue(const Napi::CallbackInfo& info,
       !arguments.Uint32(2, "srqLimit", &limit) || !arguments.Uint32(3, "descriptors", &descriptors)) {
     return {};
   }
-  ibv_srq_init_attr init = {};
+  ibv_srq_init_attr_ex init = {};
   init.attr = {max_wr, max_sge, limit};
+  init.comp_mask = IBV_SRQ_INIT_ATTR_PD;
+  std::vector<std::shared_ptr<Resource>> parents = {domain};
+  std::shared_ptr<CompletionQueue> completions;
+  const char* syscall = "ibv_create_srq";
+  if (!info[4].IsUndefined()) {
+    syscall = "ibv_create_srq_ex";
+    uint32_t type;
+    if (!arguments.Uint32(4, "type", &type) ||
+        !arguments.Uint32(7, "maxNumTags", &init.tm_cap.max_num_tags) ||
+        !arguments.Uint32(8, "maxOps", &init.tm_cap.max_ops)) {
+      return {};
+    }
+    completions = CompletionQueueWrap::From(info, 6, "cq");
+    if (!completions) return {};
+    init.srq_type = static_cast<ibv_srq_type>(type);
+    init.cq = completions->verbs();
+    init.comp_mask |= IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_CQ;
+    parents.push_back(completions);
+    if (type == IBV_SRQT_TM) init.comp_mask |= IBV_SRQ_INIT_ATTR_TM;
+    if (!info[5].IsUndefined()) {
+      auto xrc_domain = XrcDomainWrap::From(info, 5, "xrcd");
+      if (!xrc_domain) return {};
+      init.xrcd = xrc_domain->verbs();
+      init.comp_mask |= IBV_SRQ_INIT_ATTR_XRCD;
+      parents.push_back(xrc_domain);
+    }
+    const ibv_context* context = domain->verbs()->context;
+    if (init.cq->context != context || (init.xrcd && init.xrcd->context != context)) {
+      addon.ThrowCode(
+          env, "ERR_RDMA_FOREIGN_OBJECT",
+          "the completion queue or XRC domain belongs to another context than the protection domain");
+      return {};
+    }
+  }
   int error = 0;
-  auto queue =
-      SharedReceiveQueue::Create(addon, domain, &init, std::clamp(descriptors, 1u, 1u << 20), &error);
+  auto queue = SharedReceiveQueue::Create(addon, std::move(parents), domain, &init,
+                                          std::clamp(descriptors, 1u, 1u << 20), &error);
   if (!queue) {
-    addon.ThrowErrno(env, "ibv_create_srq", error);
+    addon.ThrowErrno(env, syscall, error);
+    return {};
+  }
+  if (completions && !queue->CompleteIn(completions)) {
+    queue->Close();
+    queue->OnClosed();
+    addon.ThrowCode(
+        env, "ERR_RDMA_LIMIT",
+        "the completion queue has no room for all receives of the shared receive queue: create it with a "
+        "larger cqe");
     return {};
   }
   return SharedReceiveQueueWrap::New(env, queue);

@@ -7,6 +7,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "addon_data.h"
 #include "completion_queue.h"
@@ -22,9 +24,12 @@ class SharedReceiveQueue final : public Resource {
  public:
   static constexpr const char* kKindName = "SharedReceiveQueue";
 
+  // By ibv_create_srq_ex, which is ibv_create_srq where no more is asked for than that has. `parents`: what
+  // it hangs on.
   static std::shared_ptr<SharedReceiveQueue> Create(AddonData& addon,
+                                                    std::vector<std::shared_ptr<Resource>> parents,
                                                     const std::shared_ptr<ProtectionDomain>& domain,
-                                                    ibv_srq_init_attr* init, uint32_t most_descriptors,
+                                                    ibv_srq_init_attr_ex* init, uint32_t most_descriptors,
                                                     int* error);
   ~SharedReceiveQueue() override { Close(); }
 
@@ -47,6 +52,22 @@ class SharedReceiveQueue final : public Resource {
   const std::shared_ptr<Memory>& memory() const { return memory_; }
   const SharedQueue& queue() const { return *queue_; }
 
+  // The queue of the types that complete in one of their own: room is kept there for all receives. False when
+  // it has none.
+  bool CompleteIn(const std::shared_ptr<CompletionQueue>& completions);
+
+  // One that is told what to do with a message by its tag: ibv_post_srq_ops.
+  struct TagOperation {
+    ibv_ops_wr verbs = {};
+    uint64_t id = 0;          // of the operation
+    uint64_t receive_id = 0;  // of the receive, where it adds one
+    std::vector<ibv_sge> elements;
+    std::vector<std::shared_ptr<MemoryRegion>> regions;
+  };
+  // Returns 0 or a positive errno. On the JavaScript thread.
+  int PostTagOperation(TagOperation& operation);
+  ibv_pd* domain() const { return domain_; }
+
   template <PostResult (SharedReceiveQueue::*)()>
   static constexpr const char* Syscall() {
     return "ibv_post_srq_recv";
@@ -56,10 +77,12 @@ class SharedReceiveQueue final : public Resource {
   int Destroy() override;
 
  private:
-  SharedReceiveQueue(AddonData& addon, const std::shared_ptr<ProtectionDomain>& domain, ibv_srq* verbs)
-      : Resource(addon.registry, {domain}), addon_(addon), domain_(domain->verbs()), verbs_(verbs) {}
+  SharedReceiveQueue(AddonData& addon, std::vector<std::shared_ptr<Resource>> parents, ibv_pd* domain,
+                     ibv_srq* verbs)
+      : Resource(addon.registry, std::move(parents)), addon_(addon), domain_(domain), verbs_(verbs) {}
 
-  int Prepare(const ibv_srq_attr& attributes, uint32_t most_descriptors);
+  // `tag_operations`: requests that it has besides receives.
+  int Prepare(const ibv_srq_attr& attributes, uint32_t tag_operations, uint32_t most_descriptors);
   // Entries that it has in each completion queue of its receives.
   uint32_t reserved() const { return std::max(capacity_, resizing_to_); }
 
@@ -69,6 +92,7 @@ class SharedReceiveQueue final : public Resource {
   std::shared_ptr<Memory> memory_;
   std::optional<SharedQueue> queue_;
   std::map<std::shared_ptr<CompletionQueue>, uint32_t> joined_;
+  std::shared_ptr<CompletionQueue> completions_;  // its own, of an extended type
   uint32_t capacity_ = 0;
   uint32_t resizing_to_ = 0;  // 0 when it is not being resized
 };
@@ -91,8 +115,12 @@ class SharedReceiveQueueWrap final : public Wrap<SharedReceiveQueueWrap, SharedR
   Napi::Value Query(const Napi::CallbackInfo& info);
 };
 
-// pd.createSrq(maxWr, maxSge, srqLimit, descriptors)
+// pd.createSrq(maxWr, maxSge, srqLimit, descriptors, type, xrcd, cq, maxNumTags, maxOps); the last five may
+// be absent.
 Napi::Value CreateSharedReceiveQueue(const Napi::CallbackInfo& info,
                                      const std::shared_ptr<ProtectionDomain>& domain);
+
+// srqNum(srq), postSrqOps(srq, words, tag, mask, wrId, recvWrId, ...[mr, offset, length])
+void DefineSharedReceiveQueueExtensions(Napi::Env env, Napi::Object exports);
 
 }  // namespace node_rdma

@@ -77,7 +77,7 @@ void WorkQueue::EndAll() {
     }
     ended_ = posted_;
   } else {
-    completions_->Abandon(outstanding());
+    if (completions_) completions_->Abandon(outstanding());
     while (ended_ != posted_) LetGo(requests_[ended_++ & mask_]);
   }
   counters_->ended = ended_;

@@ -24,6 +24,11 @@ export class AddressHandle extends Resource {
     this.slot = native.slot;
   }
 
+  /** @internal */
+  get native(): NativeAddressHandle {
+    return this.#native;
+  }
+
   get label(): string {
     return `address handle of ${this.vector.dgid ?? `LID ${this.vector.dlid}`}`;
   }

@@ -4,7 +4,7 @@ import type { Context } from './context.js';
 import { explain, explaining, RdmaError } from './errors.js';
 import { CompletionCounters, CompletionRecord } from './layout.js';
 import { pinAdvice } from './memlock.js';
-import type { NativeCompletionQueue } from './native.js';
+import { native, type NativeCompletionQueue } from './native.js';
 import { Resource } from './resource.js';
 import { integer } from './validate.js';
 import { CompletionReader, type WorkCompletion } from './work-completion.js';
@@ -54,18 +54,18 @@ export class CompletionQueue extends Resource {
 
   /** @internal */
   constructor(
-    native: NativeCompletionQueue,
+    made: NativeCompletionQueue,
     context: Context,
     channel?: CompletionChannel | null,
     owner?: Resource,
   ) {
-    super(native, [context, ...(channel ? [channel] : []), ...(owner === undefined ? [] : [owner])]);
-    this.native = native;
+    super(made, [context, ...(channel ? [channel] : []), ...(owner === undefined ? [] : [owner])]);
+    this.native = made;
     this.context = context;
-    this.#waiter = new CompletionWaiter(this, native, channel !== null);
-    this.#reader = new CompletionReader(native.records);
-    this.#counters = new Uint32Array(native.records, 0, CompletionCounters.size / 4);
-    this.#poll = native.poll;
+    this.#waiter = new CompletionWaiter(this, made, channel !== null);
+    this.#reader = new CompletionReader(made.records);
+    this.#counters = new Uint32Array(made.records, 0, CompletionCounters.size / 4);
+    this.#poll = made.poll;
   }
 
   get label(): string {
@@ -187,6 +187,22 @@ export class CompletionQueue extends Resource {
     } catch (error) {
       throw this.#resizeFailure(error, cqe);
     }
+  }
+
+  /**
+   * Lets the device gather completions before it makes an event: `count` of them, or as many as come in `periodUs`
+   * microseconds; 0 of either for no limit. `ibv_modify_cq`. Arguments checked, not run on a NIC: rxe has no moderation.
+   *
+   * @throws RangeError; RdmaError `ERR_RDMA_UNSUPPORTED`
+   */
+  moderate({ count, periodUs }: { count: number; periodUs: number }): void {
+    integer('count', count, 0, 2 ** 16 - 1);
+    integer('periodUs', periodUs, 0, 2 ** 16 - 1);
+    explaining(
+      this.#subject(),
+      () => 'See cqModMaxCount and cqModMaxPeriod of the device attributes',
+      () => native().modifyCq(this.native, count, periodUs),
+    );
   }
 
   /** @internal No completion can come any more. */

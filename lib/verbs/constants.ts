@@ -40,8 +40,16 @@ export const CompletionOpcodeNumber = {
   fetchAdd: 4,
   bindMw: 5,
   localInv: 6,
+  tso: 7,
+  flush: 8,
+  atomicWrite: 9,
   recv: 128,
   recvRdmaWithImm: 129,
+  tmAdd: 130,
+  tmDel: 131,
+  tmSync: 132,
+  tmRecv: 133,
+  tmNoTag: 134,
 } as const;
 export type CompletionOpcode = keyof typeof CompletionOpcodeNumber;
 
@@ -74,7 +82,33 @@ export const DeviceCapFlags = {
 } as const;
 
 /** `enum ibv_wc_flags`. */
-export const CompletionFlags = { GRH: 1, WITH_IMM: 1 << 1, WITH_INV: 1 << 3 } as const;
+export const CompletionFlags = {
+  GRH: 1,
+  WITH_IMM: 1 << 1,
+  IP_CSUM_OK: 1 << 2,
+  WITH_INV: 1 << 3,
+  TM_SYNC_REQ: 1 << 4,
+  TM_MATCH: 1 << 5,
+  TM_DATA_VALID: 1 << 6,
+} as const;
+
+/** `enum ibv_create_cq_wc_flags`: what an extended completion queue tells of each completion. Combine with `|`. */
+export const WcFlags = {
+  BYTE_LEN: 1,
+  IMM: 1 << 1,
+  QP_NUM: 1 << 2,
+  SRC_QP: 1 << 3,
+  SLID: 1 << 4,
+  SL: 1 << 5,
+  DLID_PATH_BITS: 1 << 6,
+  COMPLETION_TIMESTAMP: 1 << 7,
+  CVLAN: 1 << 8,
+  FLOW_TAG: 1 << 9,
+  TM_INFO: 1 << 10,
+  COMPLETION_TIMESTAMP_WALLCLOCK: 1 << 11,
+  /** What any completion queue tells. */
+  STANDARD: 127,
+} as const;
 
 /** `enum ibv_wc_status`, in its order. */
 export const completionStatuses = [
@@ -106,7 +140,7 @@ export const completionStatuses = [
 export type CompletionStatus = (typeof completionStatuses)[number];
 
 /** `enum ibv_qp_type`, as far as this library creates them. */
-export const QpTypeNumber = { rc: 2, uc: 3, ud: 4 } as const;
+export const QpTypeNumber = { rc: 2, uc: 3, ud: 4, rawPacket: 8, xrcSend: 9, xrcRecv: 10 } as const;
 export type QpType = keyof typeof QpTypeNumber;
 
 /** `enum ibv_qp_state`, in its order. */

@@ -6,19 +6,32 @@ import {
   linkLayers,
   mtuBytes,
   portStates,
+  WcFlags,
   type AtomicCap,
   type LinkLayer,
   type Mtu,
   type PortState,
 } from './constants.js';
 import type { Device } from './device.js';
-import { explaining, invalidArgType, RdmaError } from './errors.js';
-import { chooseGid, gidEntry, type GidChoice, type GidEntry, type GidSelection } from './gid.js';
+import { allocDm, importDm, type DeviceMemory, type DeviceMemoryOptions } from './device-memory.js';
+import { ThreadDomain, XrcDomain, type XrcDomainOptions } from './domains.js';
+import { explaining, explainingAsync, invalidArgType, RdmaError } from './errors.js';
+import {
+  createFlags,
+  ExtendedCompletionQueue,
+  type ExtendedCompletionQueueOptions,
+} from './extended-completion-queue.js';
+import { Counters, FlowAction, type EspOptions } from './flow-objects.js';
+import { chooseGid, formatGid, gidEntry, type GidChoice, type GidEntry, type GidSelection } from './gid.js';
 import { formatGuid } from './guid.js';
+import { ADDRESS_VECTOR_WORDS } from './layout.js';
 import { pinAdvice } from './memlock.js';
-import type { NativeContext, NativeDeviceAttributes, NativePort } from './native.js';
+import { native, type NativeContext, type NativeDeviceAttributes, type NativePort } from './native.js';
 import { netdevUnder, ownAddresses } from './netdev.js';
+import { addressAdvice } from './path.js';
 import { ProtectionDomain } from './protection-domain.js';
+import { packAddress, type AddressVector } from './queue-pair-attributes.js';
+import { IndirectionTable, type ReceiveWorkQueue } from './receive-work-queue.js';
 import { Resource } from './resource.js';
 import { integer, options as checkOptions } from './validate.js';
 
@@ -56,6 +69,11 @@ export class Context extends Resource {
     this.#native = native;
     this.device = device;
     this.events = new AsyncEvents(this, native);
+  }
+
+  /** @internal */
+  get native(): NativeContext {
+    return this.#native;
   }
 
   get label(): string {
@@ -129,6 +147,171 @@ export class Context extends Resource {
     });
   }
 
+  /**
+   * The GID at an index of a port; `'::'` where the place is empty. `ibv_query_gid`. {@link queryGidTable} tells more.
+   *
+   * @throws RangeError; RdmaError for an index outside the table
+   */
+  queryGid(index: number, port = 1): string {
+    return formatGid(this.#ofPort(port, () => native().queryGid(this.#native, port, tableIndex(index))));
+  }
+
+  /**
+   * An entry of a port's GID table. `ibv_query_gid_ex`
+   *
+   * @throws RangeError; RdmaError `ENODATA` for an empty place, `EINVAL` for one outside the table
+   */
+  queryGidEntry(index: number, port = 1): GidEntry {
+    return gidEntry(this.#ofPort(port, () => native().queryGidEntry(this.#native, port, tableIndex(index))));
+  }
+
+  /**
+   * The P_Key at an index of a port, in host order. `ibv_query_pkey`
+   *
+   * @throws RangeError for an index outside the table
+   */
+  queryPkey(index = 0, port = 1): number {
+    const { pkeyTblLen } = this.queryPort(port);
+    integer('index', index, 0, pkeyTblLen - 1);
+    return this.#ofPort(port, () => native().queryPkey(this.#native, port, index));
+  }
+
+  /** The index of a P_Key in the table of a port; undefined where it is not there. `ibv_get_pkey_index` */
+  getPkeyIndex(pkey: number, port = 1): number | undefined {
+    integer('pkey', pkey, 0, 2 ** 16 - 1);
+    const index = this.#ofPort(port, () => native().pkeyIndex(this.#native, port, pkey));
+    return index < 0 ? undefined : index;
+  }
+
+  /**
+   * The device's own clock now, in ticks of `hcaCoreClock` kHz. `ibv_query_rt_values_ex`. Arguments checked, not run on a NIC:
+   * rxe has no clock.
+   *
+   * @throws RdmaError `ERR_RDMA_UNSUPPORTED`
+   */
+  queryRawClock(): bigint {
+    return explaining(this.#subject(), noAdvice, () => native().queryRtValues(this.#native));
+  }
+
+  /**
+   * The speed of a port, in units of 100 Mbit/s. `ibv_query_port_speed`, newer than rdma-core 44.
+   *
+   * @throws RdmaError `ERR_RDMA_UNSUPPORTED` where the library or the provider has no such function
+   */
+  queryPortSpeed(port = 1): number {
+    return this.#ofPort(port, () => native().queryPortSpeed(this.#native, port));
+  }
+
+  /**
+   * The link address, and the VLAN if any, by which a peer's GID is reached: asks the kernel's neighbour table, on another
+   * thread. `ibv_resolve_eth_l2_from_gid`
+   *
+   * @throws TypeError, RangeError; RdmaError `EHOSTUNREACH` and the like where the peer's address was not found
+   */
+  async resolveEthL2(vector: AddressVector): Promise<{ mac: string; vlan: number | undefined }> {
+    if (vector === undefined) throw invalidArgType('vector', 'an address vector', vector);
+    checkOptions('vector', vector);
+    const complete: AddressVector = { portNum: 1, sgidIndex: this.chooseGid({}).index, ...vector };
+    const words = new Uint32Array(ADDRESS_VECTOR_WORDS);
+    packAddress(words, 0, 'vector', complete);
+    const { mac, vlan } = await explainingAsync(
+      this.#subject(complete.portNum),
+      (errno) => addressAdvice(errno, this, complete),
+      () => native().resolveEthL2(this.#native, words),
+    );
+    return {
+      mac: Buffer.from(mac)
+        .toString('hex')
+        .replace(/(..)(?=.)/g, '$1:'),
+      vlan: vlan === NO_VLAN ? undefined : vlan,
+    };
+  }
+
+  /**
+   * The descriptor by which another process imports the context ({@link importDevice}), when it was sent there. It stays the
+   * context's own: do not close it.
+   */
+  get commandFd(): number {
+    return native().commandFd(this.#native);
+  }
+
+  /**
+   * The domain that another process has made, in a context that was imported, by its {@link ProtectionDomain.handle}. Closing
+   * it leaves the other process's as it is. `ibv_import_pd`, `ibv_unimport_pd`. Arguments checked, not run on a NIC: rxe has
+   * no import.
+   */
+  importPd(handle: number): ProtectionDomain {
+    integer('handle', handle, 0, 2 ** 32 - 1);
+    return new ProtectionDomain(
+      explaining(this.#subject(), noAdvice, () => native().importPd(this.#native, handle)),
+      this,
+    );
+  }
+
+  /**
+   * Makes memory on the device. `ibv_alloc_dm`. Arguments checked, not run on a NIC: rxe has none.
+   *
+   * @throws TypeError, RangeError; RdmaError `ERR_RDMA_LIMIT`, `ERR_RDMA_UNSUPPORTED`
+   */
+  allocDm(options: DeviceMemoryOptions): DeviceMemory {
+    return allocDm(this, options);
+  }
+
+  /**
+   * The device memory of another process, by its {@link DeviceMemory.handle} and its length in bytes. `ibv_import_dm`,
+   * `ibv_unimport_dm`. Arguments checked, not run on a NIC: rxe has no import.
+   */
+  importDm(handle: number, length: number): DeviceMemory {
+    return importDm(this, handle, length);
+  }
+
+  /**
+   * Makes a thread domain. `ibv_alloc_td`. Arguments checked, not run on a NIC: rxe has none.
+   *
+   * @throws RdmaError `ERR_RDMA_UNSUPPORTED`
+   */
+  allocTd(): ThreadDomain {
+    return new ThreadDomain(this);
+  }
+
+  /**
+   * Opens an XRC domain. `ibv_open_xrcd`. Arguments checked, not run on a NIC: rxe has none.
+   *
+   * @throws TypeError, RangeError; RdmaError `ERR_RDMA_UNSUPPORTED`
+   */
+  openXrcd(options: XrcDomainOptions = {}): XrcDomain {
+    return new XrcDomain(this, options);
+  }
+
+  /**
+   * Makes an indirection table over work queues, a power of two of them; one may be in it several times.
+   * `ibv_create_rwq_ind_table`. Arguments checked, not run on a NIC: rxe has none.
+   *
+   * @throws TypeError, RangeError; RdmaError `ERR_RDMA_UNSUPPORTED`
+   */
+  createRwqIndTable(queues: readonly ReceiveWorkQueue[]): IndirectionTable {
+    return new IndirectionTable(this, queues);
+  }
+
+  /**
+   * Makes counters. `ibv_create_counters`. Arguments checked, not run on a NIC: rxe has none.
+   *
+   * @throws RdmaError `ERR_RDMA_UNSUPPORTED`
+   */
+  createCounters(): Counters {
+    return new Counters(this);
+  }
+
+  /**
+   * Makes an action for packets of IPsec. `ibv_create_flow_action_esp`; headers around the payload of tunnel mode
+   * (`esp_encap`) cannot be given. Arguments checked, not run on a NIC: rxe has none.
+   *
+   * @throws TypeError, RangeError; RdmaError `ERR_RDMA_UNSUPPORTED`
+   */
+  createFlowActionEsp(options: EspOptions): FlowAction {
+    return new FlowAction(this, options);
+  }
+
   /** Makes a protection domain. `ibv_alloc_pd` */
   allocPd(): ProtectionDomain {
     return this.allocPdFor(undefined);
@@ -139,7 +322,7 @@ export class Context extends Resource {
     return new ProtectionDomain(
       explaining(this.#subject(), noAdvice, () => this.#native.allocPd()),
       this,
-      owner,
+      ...(owner === undefined ? [] : [owner]),
     );
   }
 
@@ -158,6 +341,44 @@ export class Context extends Resource {
 
   /** @internal A completion queue that is closed with `owner`. */
   createCqFor(owner: Resource | undefined, options: CompletionQueueOptions): CompletionQueue {
+    const { cqe, compVector, channel, advice } = this.#checkQueue(options);
+    return new CompletionQueue(
+      explaining(this.#subject(), advice, () => this.#native.createCq(cqe, compVector, channel)),
+      this,
+      options.channel,
+      owner,
+    );
+  }
+
+  /**
+   * Makes a completion queue that tells more of each completion. `ibv_create_cq_ex`. rxe has the flags of
+   * `WcFlags.STANDARD`, and none of the options besides; of the others the arguments are checked, and they were not run on a
+   * NIC.
+   *
+   * @throws as {@link createCq}; RdmaError `ERR_RDMA_UNSUPPORTED` for flags or options that the device lacks
+   */
+  createCqEx(options: ExtendedCompletionQueueOptions = {}): ExtendedCompletionQueue {
+    const { cqe, compVector, channel, advice } = this.#checkQueue(options);
+    const { parentDomain } = options;
+    if (parentDomain !== undefined && !(parentDomain instanceof ProtectionDomain))
+      throw invalidArgType('parentDomain', 'a ProtectionDomain', parentDomain);
+    // Failures name their queue pair in every case.
+    const wcFlags = integer('wcFlags', options.wcFlags ?? WcFlags.STANDARD, 0, 2 ** 32 - 1) | WcFlags.QP_NUM;
+    const made = explaining(this.#subject(), advice, () =>
+      native().createCqEx(
+        this.#native,
+        cqe,
+        compVector,
+        channel,
+        wcFlags >>> 0,
+        createFlags(options),
+        parentDomain?.native,
+      ),
+    );
+    return new ExtendedCompletionQueue(made, this, options.channel, wcFlags, parentDomain);
+  }
+
+  #checkQueue(options: CompletionQueueOptions) {
     checkOptions('options', options);
     const attributes = this.queryDevice();
     const { cqe = 256, compVector = 0 } = options;
@@ -166,12 +387,7 @@ export class Context extends Resource {
     checkEntries(cqe, this);
     const channel = this.#nativeChannel(options.channel);
     const advice = (errno: number) => pinAdvice(errno, cqe * 64);
-    return new CompletionQueue(
-      explaining(this.#subject(), advice, () => this.#native.createCq(cqe, compVector, channel)),
-      this,
-      options.channel,
-      owner,
-    );
+    return { cqe, compVector, channel, advice };
   }
 
   /** Makes a completion channel, for completion queues to name. `ibv_create_comp_channel` */
@@ -200,12 +416,25 @@ export class Context extends Resource {
     return channel.native;
   }
 
+  /** Asks something about a port that the device has. */
+  #ofPort<T>(port: number, ask: () => T): T {
+    integer('port', port, 1, this.queryDevice().physPortCnt);
+    return explaining(this.#subject(port), noAdvice, ask);
+  }
+
   #subject(port?: number) {
     return port === undefined ? { device: this.device.name } : { device: this.device.name, port };
   }
 }
 
 const noAdvice = () => '';
+
+/** As the library says where there is none. */
+const NO_VLAN = 0xffff;
+
+function tableIndex(index: unknown): number {
+  return integer('index', index, 0, 2 ** 31 - 1);
+}
 
 function mtuOf(code: number): Mtu {
   return mtuBytes[code as keyof typeof mtuBytes] ?? 256;

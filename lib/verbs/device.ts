@@ -1,9 +1,10 @@
 import { nodeTypes, transportTypes, type NodeType, type TransportType } from './constants.js';
 import { Context } from './context.js';
 import { accessProblem, kernelDevices, leftOut, type DeviceProblem } from './device-access.js';
-import { explain, invalidArgType, RdmaError } from './errors.js';
+import { explain, explaining, invalidArgType, RdmaError } from './errors.js';
 import { formatGuid } from './guid.js';
 import { native, type NativeDevice } from './native.js';
+import { integer } from './validate.js';
 
 /** An RDMA device (`struct ibv_device`). */
 export interface Device {
@@ -62,6 +63,23 @@ export function openDevice(name?: string): Context {
   const device = devices.find(({ accessible }) => accessible);
   if (device === undefined) throw new RdmaError('ERR_RDMA_NO_DEVICE', noDevice(name, devices));
   return open(device.name);
+}
+
+/**
+ * The context that another process has opened, by its {@link Context.commandFd}, when that was received from there: objects made
+ * in one process can be used in both. The descriptor stays the caller's. `ibv_import_device`. Arguments checked, not run on a
+ * NIC: rxe has no import.
+ *
+ * @throws TypeError, RangeError; RdmaError `ERR_RDMA_UNSUPPORTED`, `EBADF` for what is no descriptor
+ */
+export function importDevice(fd: number): Context {
+  integer('fd', fd, 0, 2 ** 31 - 1);
+  const context = explaining(
+    {},
+    () => 'Is it the command descriptor of an RDMA device, and does its provider share contexts?',
+    () => native().importDevice(fd),
+  );
+  return new Context(context, describeDevice(context.device));
 }
 
 function open(name: string): Context {

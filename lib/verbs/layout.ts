@@ -18,6 +18,8 @@ export const SendDescriptor = {
   compareAdd: 40,
   swap: 48,
   idHigh: 56,
+  /** On an XRC queue pair. */
+  remoteSrqn: 60,
 } as const;
 
 export const ReceiveDescriptor = { size: 32, sgeCount: 2, id: 4, sge: 8, idHigh: 24 } as const;

@@ -3,6 +3,7 @@ import { invalidArgType, outOfRange, RdmaError } from './errors.js';
 import type { NativeMemoryRegion } from './native.js';
 import type { ProtectionDomain } from './protection-domain.js';
 import { Resource } from './resource.js';
+import { rereg, reregSync, type ReregisterOptions } from './reregister.js';
 import { integer, unsigned64 } from './validate.js';
 
 export interface RegisterOptions {
@@ -37,12 +38,14 @@ export class MemoryRegion extends Resource {
    * region names no other one.
    */
   readonly slot: number;
+  /** By which another process imports it; see {@link ProtectionDomain.importMr}. */
+  readonly handle: number;
   readonly #native: NativeMemoryRegion;
-  #bytes: Buffer;
+  #bytes: Buffer = Buffer.alloc(0);
 
-  /** @internal */
-  constructor(native: NativeMemoryRegion, pd: ProtectionDomain, access: number) {
-    super(native, [pd]);
+  /** @internal `parent`: what it hangs on besides its domain. */
+  constructor(native: NativeMemoryRegion, pd: ProtectionDomain, access: number, parent?: Resource) {
+    super(native, parent === undefined ? [pd] : [pd, parent]);
     this.#native = native;
     this.pd = pd;
     this.access = access;
@@ -51,14 +54,53 @@ export class MemoryRegion extends Resource {
     this.rkey = native.rkey;
     this.address = native.iova;
     this.slot = native.slot;
+    this.handle = native.handle;
+    this.#showMemory();
+  }
+
+  /** Memory that this process does not see (of a device, of another process) has no bytes here. */
+  #showMemory(): void {
+    const native = this.#native;
     if (native.buffer !== undefined) {
       // Whoever holds a view of the memory holds the region with it.
       Object.defineProperty(native.buffer, owner, { value: this });
       this.#bytes = Buffer.from(native.buffer);
-    } else {
-      const view = native.view!;
+    } else if (native.view !== undefined) {
+      const { view } = native;
       this.#bytes = Buffer.from(view.buffer as ArrayBuffer, view.byteOffset, view.byteLength);
     }
+  }
+
+  /** @internal */
+  get native(): NativeMemoryRegion {
+    return this.#native;
+  }
+
+  /**
+   * Registers the region anew, on another thread: with other access, in another domain, with other memory, or several of
+   * these. Its keys may change. No request under way may name it, and no peer should use it meanwhile. `ibv_rereg_mr`
+   *
+   * After a failure on the device that may have broken the region, it takes no more requests and can only be closed.
+   * Arguments checked, not run on a NIC: rxe refuses.
+   *
+   * @throws TypeError, RangeError; RdmaError `ERR_RDMA_BUSY`, `ERR_RDMA_FOREIGN_OBJECT`, `ERR_RDMA_UNSUPPORTED`, which leaves
+   * it as it was
+   */
+  rereg(options: ReregisterOptions): Promise<void> {
+    return rereg(this, options);
+  }
+
+  /** {@link rereg} on this thread. */
+  reregSync(options: ReregisterOptions): void {
+    reregSync(this, options);
+  }
+
+  /** @internal It was registered anew. */
+  reregistered(pd: ProtectionDomain, access: number): void {
+    if (pd !== this.pd) this.replaceParent(this.pd, pd);
+    const { length, lkey, rkey, iova, view, buffer } = this.#native;
+    Object.assign(this, { pd, access, length, lkey, rkey, address: iova });
+    if (view !== undefined || buffer !== undefined) this.#showMemory();
   }
 
   get label(): string {

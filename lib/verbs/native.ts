@@ -2,6 +2,7 @@
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { RdmaError } from './errors.js';
+import type { NativeSingleCalls } from './native-more.js';
 import { reportLeak } from './leaks.js';
 import { asyncEventRoutes, cmChannelRoutes, cmIdRoutes, completionRoutes } from './routes.js';
 
@@ -167,9 +168,21 @@ export type NativeQueuePairOptions = [
   cap: Uint32Array,
   sqSigAll: boolean,
   descriptors: number,
+  /** Of an extended queue pair: see `extensionOf`. */
+  extension: Uint32Array | undefined,
+  xrcd: NativeResource | undefined,
+];
+
+export type NativeSrqExtension = [
+  type: number,
+  xrcd: NativeResource | undefined,
+  cq: NativeCompletionQueue,
+  maxNumTags: number,
+  maxOps: number,
 ];
 
 export interface NativeProtectionDomain extends NativeResource {
+  readonly handle: number;
   regMr(
     source: number | ArrayBufferView,
     access: number,
@@ -183,7 +196,13 @@ export interface NativeProtectionDomain extends NativeResource {
     iova: bigint | undefined,
   ): NativeMemoryRegion;
   createQp(...options: NativeQueuePairOptions): NativeQueuePair;
-  createSrq(maxWr: number, maxSge: number, srqLimit: number, descriptors: number): NativeSharedReceiveQueue;
+  createSrq(
+    maxWr: number,
+    maxSge: number,
+    srqLimit: number,
+    descriptors: number,
+    ...extension: [] | NativeSrqExtension
+  ): NativeSharedReceiveQueue;
   createAh(words: Uint32Array): Promise<NativeAddressHandle>;
   createAhSync(words: Uint32Array): NativeAddressHandle;
   createAhFromWc(port: number, completion: Uint32Array, header: Uint8Array): Promise<NativeAddressHandle>;
@@ -240,6 +259,8 @@ export interface NativeQueuePair extends NativeResource {
   readonly state: number;
   /** Posts what `wanted` of the queue's counters says; `posted` tells how much it was. */
   readonly postSend: () => void;
+  /** The same, by `ibv_wr_*`. */
+  readonly postExtended: () => void;
   readonly postReceive: () => void;
   modify(mask: number, attributes: Uint32Array): Promise<void>;
   modifySync(mask: number, attributes: Uint32Array): void;
@@ -356,7 +377,7 @@ export interface NativeAddressInfo {
   connect?: Uint8Array;
 }
 
-export interface NativeAddon {
+export interface NativeAddon extends NativeSingleCalls {
   setCallbacks(
     errorFromErrno: (syscall: string, errno: number) => Error,
     errorFromCode: (code: string, message: string) => Error,

@@ -24,6 +24,7 @@ function copyDescriptor(from: Uint32Array, to: Uint32Array, at: number): void {
   to[at + 12] = from[12]!;
   to[at + 13] = from[13]!;
   to[at + 14] = from[14]!;
+  to[at + 15] = from[15]!;
 }
 
 /**

@@ -1,6 +1,8 @@
 import { AddressHandle } from './address-handle.js';
 import { Access, CompletionFlags } from './constants.js';
 import type { Context } from './context.js';
+import type { DeviceMemory } from './device-memory.js';
+import { ThreadDomain } from './domains.js';
 import { explaining, explainingAsync, invalidArgType, outOfRange, RdmaError } from './errors.js';
 import type { GidSelection } from './gid.js';
 import { parseGrh } from './grh.js';
@@ -9,20 +11,29 @@ import { keepInPlace } from './keep-in-place.js';
 import { ADDRESS_VECTOR_WORDS } from './layout.js';
 import { pinAdvice } from './memlock.js';
 import { MemoryRegion, type RegisterOptions } from './memory-region.js';
-import type { NativeProtectionDomain } from './native.js';
+import * as kinds from './memory-kinds.js';
+import { checkAccess } from './memory-kinds.js';
+import { MemoryWindow, type MemoryWindowType } from './memory-window.js';
+import { native, type NativeProtectionDomain } from './native.js';
 import { addressAdvice, randomFlowLabel, requireGid } from './path.js';
 import { packAddress, unpackAddress, type AddressVector } from './queue-pair-attributes.js';
 import { checkQueuePairOptions, QueuePair, type QueuePairOptions } from './queue-pair.js';
+import {
+  ReceiveWorkQueue,
+  RssQueuePair,
+  type ReceiveWorkQueueOptions,
+  type RssQueuePairOptions,
+} from './receive-work-queue.js';
 import { Resource } from './resource.js';
-import { SharedReceiveQueue, type SharedReceiveQueueOptions } from './shared-receive-queue.js';
+import { SharedReceiveQueue, srqExtension, type SharedReceiveQueueOptions } from './shared-receive-queue.js';
 import { integer, options as checkOptions, unsigned64, withinDevice } from './validate.js';
 import type { WorkCompletion } from './work-completion.js';
+import type { Sge } from './work-request.js';
 
 /** What may be registered: a length in bytes, for memory of the library's own, or a view of memory that exists. */
 export type MemorySource = number | ArrayBufferView | ArrayBuffer | SharedArrayBuffer;
 
 const REMOTE = Access.REMOTE_READ | Access.REMOTE_WRITE | Access.REMOTE_ATOMIC;
-const KNOWN_ACCESS = Object.values(Access).reduce((all, flag) => all | flag, 0);
 
 /** Of `odpGeneralCaps`: `IBV_ODP_SUPPORT`. */
 const ODP_SUPPORT = 1n;
@@ -32,16 +43,21 @@ export class ProtectionDomain extends Resource {
   readonly context: Context;
   readonly #native: NativeProtectionDomain;
 
-  /** @internal `owner`: what it is closed with, besides the context. */
-  constructor(native: NativeProtectionDomain, context: Context, owner?: Resource) {
-    super(native, owner === undefined ? [context] : [context, owner]);
-    this.#native = native;
+  /** @internal `owners`: what it is closed with, besides the context. */
+  constructor(made: NativeProtectionDomain, context: Context, ...owners: Resource[]) {
+    super(made, [context, ...owners]);
+    this.#native = made;
     this.context = context;
   }
 
   /** @internal */
   get native(): NativeProtectionDomain {
     return this.#native;
+  }
+
+  /** By which another process imports it: see {@link Context.importPd}. */
+  get handle(): number {
+    return this.#native.handle;
   }
 
   get label(): string {
@@ -64,34 +80,152 @@ export class ProtectionDomain extends Resource {
    */
   async regMr(source: MemorySource, options: RegisterOptions = {}): Promise<MemoryRegion> {
     const request = this.#request(source, options);
-    const native = await explainingAsync(
+    const made = await explainingAsync(
       this.#subject(),
       (errno, syscall) => registerAdvice(errno, syscall, request),
       () => this.#native.regMr(request.source, request.access, request.pageSize, request.iova),
     );
-    return new MemoryRegion(native, this, request.access);
+    return new MemoryRegion(made, this, request.access);
   }
 
   /** {@link regMr} on this thread. */
   regMrSync(source: MemorySource, options: RegisterOptions = {}): MemoryRegion {
     const request = this.#request(source, options);
-    const native = explaining(
+    const made = explaining(
       this.#subject(),
       (errno, syscall) => registerAdvice(errno, syscall, request),
       () => this.#native.regMrSync(request.source, request.access, request.pageSize, request.iova),
     );
-    return new MemoryRegion(native, this, request.access);
+    return new MemoryRegion(made, this, request.access);
   }
 
   /**
-   * Makes a queue pair, in the RESET state. `ibv_create_qp`
+   * A region that is no memory: what is sent from it is zero, and what is written to it is gone. Its length is that of all
+   * addresses. `ibv_alloc_null_mr`. Arguments checked, not run on a NIC: rxe has none.
+   *
+   * @throws RdmaError `ERR_RDMA_UNSUPPORTED`
+   */
+  allocNullMr(): MemoryRegion {
+    return kinds.allocNullMr(this);
+  }
+
+  /**
+   * All memory of the process, what it has and what it will have, present only while the device uses it (implicit ODP). A
+   * place in it is an address. `ibv_reg_mr` with `IBV_ACCESS_ON_DEMAND`, from address 0 on. Whoever has it, and with a remote
+   * flag each peer, can read or write everything here: nothing of this library checks where.
+   *
+   * Arguments checked, not run on a NIC: rxe has no implicit ODP.
+   *
+   * @param access flags of {@link Access}; `ON_DEMAND` is added
+   * @throws RdmaError `ERR_RDMA_UNSUPPORTED`
+   */
+  regImplicitMr(access: number = Access.LOCAL_WRITE): MemoryRegion {
+    return kinds.regImplicitMr(this, access);
+  }
+
+  /**
+   * Registers memory of a device, such as a GPU, by the descriptor of a dma-buf; on another thread. It has no bytes here.
+   * `ibv_reg_dmabuf_mr`. Arguments checked, not run on a NIC: rxe has none.
+   *
+   * @throws TypeError, RangeError; RdmaError `ERR_RDMA_UNSUPPORTED`, `EBADF` for what is no dma-buf
+   */
+  regDmabufMr(options: kinds.DmabufOptions): Promise<MemoryRegion> {
+    return kinds.regDmabufMr(this, options);
+  }
+
+  /** {@link regDmabufMr} on this thread. */
+  regDmabufMrSync(options: kinds.DmabufOptions): MemoryRegion {
+    return kinds.regDmabufMrSync(this, options);
+  }
+
+  /**
+   * Registers device memory, or a part of it; its first byte has address 0. `ibv_reg_dm_mr`. Arguments checked, not run on a
+   * NIC: rxe has none.
+   *
+   * @throws TypeError, RangeError; RdmaError `ERR_RDMA_UNSUPPORTED`
+   */
+  regDmMr(dm: DeviceMemory, options: kinds.DeviceMemoryRegionOptions = {}): MemoryRegion {
+    return kinds.regDmMr(this, dm, options);
+  }
+
+  /**
+   * The region that another process has registered, in a domain that was imported. Closing it leaves the other process's as
+   * it is. `ibv_import_mr`, `ibv_unimport_mr`. Arguments checked, not run on a NIC: rxe has none.
+   */
+  importMr(options: kinds.ImportedRegionOptions): MemoryRegion {
+    return kinds.importMr(this, options);
+  }
+
+  /**
+   * Says what will be done with parts of regions that were registered with {@link Access}.ON_DEMAND, on another thread.
+   * `ibv_advise_mr`. Arguments checked, not run on a NIC: rxe of Linux 6.1 has no ODP.
+   *
+   * @throws TypeError, RangeError; RdmaError `ERR_RDMA_FOREIGN_OBJECT`, `ERR_RDMA_UNSUPPORTED`
+   */
+  adviseMr(sge: Sge | readonly Sge[], options: kinds.AdviseOptions): Promise<void> {
+    return kinds.adviseMr(this, sge, options);
+  }
+
+  /** {@link adviseMr} on this thread. */
+  adviseMrSync(sge: Sge | readonly Sge[], options: kinds.AdviseOptions): void {
+    kinds.adviseMrSync(this, sge, options);
+  }
+
+  /**
+   * Makes a memory window, which opens nothing yet: see {@link QueuePair.bindMw}. `ibv_alloc_mw`
+   *
+   * @throws RangeError; RdmaError `ERR_RDMA_UNSUPPORTED` for a type that the device lacks (see {@link DeviceCapFlags}), `ENOMEM`
+   */
+  allocMw(type: MemoryWindowType): MemoryWindow {
+    return new MemoryWindow(this, type);
+  }
+
+  /**
+   * Makes a domain for what one thread uses, over this one: regions of this domain serve queue pairs of that.
+   * `ibv_alloc_parent_domain`; allocators of one's own cannot be given. Arguments checked, not run on a NIC: rxe has none.
+   *
+   * @throws TypeError; RdmaError `ERR_RDMA_UNSUPPORTED`
+   */
+  allocParentDomain({ td }: { td?: ThreadDomain } = {}): ProtectionDomain {
+    if (td !== undefined && !(td instanceof ThreadDomain)) throw invalidArgType('td', 'a ThreadDomain', td);
+    const made = explaining(
+      this.#subject(),
+      () => '',
+      () => native().allocParentDomain(this.#native, td?.native),
+    );
+    return new ProtectionDomain(made, this.context, this, ...(td === undefined ? [] : [td]));
+  }
+
+  /**
+   * Makes a receive queue without a queue pair, for an indirection table. `ibv_create_wq`. Arguments checked, not run on a
+   * NIC: rxe has none.
+   *
+   * @throws TypeError, RangeError; RdmaError `ERR_RDMA_FOREIGN_OBJECT`, `ERR_RDMA_UNSUPPORTED`
+   */
+  createWq(options: ReceiveWorkQueueOptions): ReceiveWorkQueue {
+    return new ReceiveWorkQueue(this, options);
+  }
+
+  /**
+   * Makes a queue pair that spreads what it receives over the queues of an indirection table (RSS). `ibv_create_qp_ex`.
+   * Arguments checked, not run on a NIC: rxe has none.
+   *
+   * @throws TypeError, RangeError; RdmaError `ERR_RDMA_FOREIGN_OBJECT`, `ERR_RDMA_UNSUPPORTED`
+   */
+  createRssQp(options: RssQueuePairOptions): RssQueuePair {
+    return new RssQueuePair(this, options);
+  }
+
+  /**
+   * Makes a queue pair, in the RESET state. `ibv_create_qp`; with an option of {@link QueuePairExtensionOptions}
+   * `ibv_create_qp_ex` or `ibv_open_qp`
    *
    * @throws TypeError, RangeError for options out of range; RdmaError `ERR_RDMA_LIMIT` that names the capability and by
    * how much it was exceeded, `ERR_RDMA_FOREIGN_OBJECT` for completion queues of another context
    */
   createQp(options: QueuePairOptions): QueuePair {
     const request = checkQueuePairOptions(options, this.context);
-    const native = explaining(
+    const made = explaining(
       this.#subject(),
       (errno) =>
         errno === 22 && request.cap[4]! > 0
@@ -99,11 +233,12 @@ export class ProtectionDomain extends Resource {
           : pinAdvice(errno, (request.cap[0]! + request.cap[1]!) * 128),
       () => this.#native.createQp(...request.forNative),
     );
-    return new QueuePair(native, this, request);
+    return new QueuePair(made, this, request);
   }
 
   /**
-   * Makes a queue of receives that many queue pairs take from. `ibv_create_srq`
+   * Makes a queue of receives that many queue pairs take from. `ibv_create_srq`; for XRC and tag matching `ibv_create_srq_ex`,
+   * of which the arguments are checked, and which was not run on a NIC: rxe has neither.
    *
    * @throws RangeError for options out of range; RdmaError `ERR_RDMA_LIMIT` that names the capability and by how much it was
    * exceeded
@@ -117,12 +252,12 @@ export class ProtectionDomain extends Resource {
     withinDevice('maxSge', maxSge, 1, maxSrqSge, device);
     integer('srqLimit', srqLimit, 0, maxWr);
     integer('descriptors', descriptors, 1, 2 ** 20);
-    const native = explaining(
+    const made = explaining(
       this.#subject(),
       (errno) => pinAdvice(errno, maxWr * maxSge * 32),
-      () => this.#native.createSrq(maxWr, maxSge, 0, descriptors),
+      () => this.#native.createSrq(maxWr, maxSge, 0, descriptors, ...srqExtension(options)),
     );
-    const queue = new SharedReceiveQueue(native, this);
+    const queue = new SharedReceiveQueue(made, this, options);
     if (srqLimit > 0) queue.setLimit(srqLimit);
     return queue;
   }
@@ -138,23 +273,23 @@ export class ProtectionDomain extends Resource {
    */
   async createAh(vector: AddressVector & { gid?: GidSelection }): Promise<AddressHandle> {
     const { words, complete } = this.#address(vector);
-    const native = await explainingAsync(
+    const made = await explainingAsync(
       this.#addressSubject(complete),
       (errno) => addressAdvice(errno, this.context, complete),
       () => this.#native.createAh(words),
     );
-    return new AddressHandle(native, this, complete);
+    return new AddressHandle(made, this, complete);
   }
 
   /** {@link createAh} on this thread, which it may block for a second. */
   createAhSync(vector: AddressVector & { gid?: GidSelection }): AddressHandle {
     const { words, complete } = this.#address(vector);
-    const native = explaining(
+    const made = explaining(
       this.#addressSubject(complete),
       (errno) => addressAdvice(errno, this.context, complete),
       () => this.#native.createAhSync(words),
     );
-    return new AddressHandle(native, this, complete);
+    return new AddressHandle(made, this, complete);
   }
 
   /**
@@ -172,10 +307,10 @@ export class ProtectionDomain extends Resource {
     { portNum = 1 }: { portNum?: number } = {},
   ): Promise<AddressHandle> {
     const fields = this.#completionFields(completion, header, portNum);
-    const native = await explainingAsync({ ...this.#subject(), port: portNum }, replyAdvice, () =>
+    const made = await explainingAsync({ ...this.#subject(), port: portNum }, replyAdvice, () =>
       this.#native.createAhFromWc(portNum, fields, header),
     );
-    return new AddressHandle(native, this, unpackAddress(native.words, 0));
+    return new AddressHandle(made, this, unpackAddress(made.words, 0));
   }
 
   /** {@link createAhFromWc} on this thread, which it may block for a second. */
@@ -185,10 +320,10 @@ export class ProtectionDomain extends Resource {
     { portNum = 1 }: { portNum?: number } = {},
   ): AddressHandle {
     const fields = this.#completionFields(completion, header, portNum);
-    const native = explaining({ ...this.#subject(), port: portNum }, replyAdvice, () =>
+    const made = explaining({ ...this.#subject(), port: portNum }, replyAdvice, () =>
       this.#native.createAhFromWcSync(portNum, fields, header),
     );
-    return new AddressHandle(native, this, unpackAddress(native.words, 0));
+    return new AddressHandle(made, this, unpackAddress(made.words, 0));
   }
 
   /** What a completion says of the way that its datagram came. */
@@ -255,17 +390,7 @@ export class ProtectionDomain extends Resource {
   #request(source: MemorySource, options: RegisterOptions): RegisterRequest {
     checkOptions('options', options);
     const { access = Access.LOCAL_WRITE, pageSize = 0, iova } = options;
-    integer('access', access, 0, 2 ** 32 - 1);
-    if ((access & ~KNOWN_ACCESS) !== 0) throw outOfRange('access', 'flags of Access, or-ed', access);
-    if (
-      (access & (Access.REMOTE_WRITE | Access.REMOTE_ATOMIC)) !== 0 &&
-      (access & Access.LOCAL_WRITE) === 0
-    ) {
-      throw new RdmaError(
-        'ERR_RDMA_INVALID_ATTRIBUTES',
-        'access: REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE as well (ibv_reg_mr)',
-      );
-    }
+    checkAccess(access);
     if (
       (access & Access.ON_DEMAND) !== 0 &&
       (this.context.queryDevice().odpGeneralCaps & ODP_SUPPORT) === 0n
@@ -278,7 +403,7 @@ export class ProtectionDomain extends Resource {
     }
     if (![0, 2 ** 21, 2 ** 30].includes(pageSize))
       throw outOfRange('pageSize', '0 (usual), 2 MiB or 1 GiB', pageSize);
-    const checked = typeof source === 'number' ? length(source) : viewOf(source, access);
+    const checked = sourceOf(source, access);
     if (pageSize !== 0 && typeof checked !== 'number') {
       throw outOfRange('pageSize', '0 for memory that exists already', pageSize);
     }
@@ -298,6 +423,11 @@ interface RegisterRequest {
   pageSize: number;
   iova: bigint | undefined;
   bytes: number;
+}
+
+/** @internal A length in bytes, or the view of memory that may be registered. */
+export function sourceOf(source: MemorySource, access: number): number | ArrayBufferView {
+  return typeof source === 'number' ? length(source) : viewOf(source, access);
 }
 
 function length(bytes: number): number {

@@ -82,6 +82,50 @@ const rules: Record<QpType, Partial<Record<`${QpState}>${QpState}`, Rule>>> = {
     'sqd>sqd': { required: [], optional: ['PKEY_INDEX', 'QKEY'] },
     'sqe>rts': { required: [], optional: ['CUR_STATE', 'QKEY'] },
   },
+  rawPacket: {
+    'reset>init': { required: ['PORT'], optional: [] },
+    'init>init': { required: [], optional: ['PORT'] },
+    'init>rtr': nothing,
+    'rtr>rts': { required: [], optional: ['RATE_LIMIT'] },
+    'rts>rts': { required: [], optional: ['RATE_LIMIT'] },
+    'rts>sqd': connectedSqd,
+    'sqd>rts': nothing,
+    'sqe>rts': nothing,
+  },
+  xrcSend: {
+    'reset>init': connectedInit,
+    'init>init': connectedInitAgain,
+    'init>rtr': {
+      required: ['AV', 'PATH_MTU', 'DEST_QPN', 'RQ_PSN'],
+      optional: ['ALT_PATH', 'ACCESS_FLAGS', 'PKEY_INDEX'],
+    },
+    'rtr>rts': {
+      required: ['TIMEOUT', 'RETRY_CNT', 'RNR_RETRY', 'SQ_PSN', 'MAX_QP_RD_ATOMIC'],
+      optional: ['CUR_STATE', 'ALT_PATH', 'ACCESS_FLAGS', 'PATH_MIG_STATE'],
+    },
+    'rts>rts': {
+      required: [],
+      optional: ['CUR_STATE', 'ACCESS_FLAGS', 'ALT_PATH', 'PATH_MIG_STATE'],
+    },
+    'rts>sqd': connectedSqd,
+    'sqd>rts': { required: [], optional: ['CUR_STATE', 'ALT_PATH', 'ACCESS_FLAGS', 'PATH_MIG_STATE'] },
+  },
+  xrcRecv: {
+    'reset>init': connectedInit,
+    'init>init': connectedInitAgain,
+    'init>rtr': {
+      required: ['AV', 'PATH_MTU', 'DEST_QPN', 'RQ_PSN', 'MAX_DEST_RD_ATOMIC', 'MIN_RNR_TIMER'],
+      optional: ['ALT_PATH', 'ACCESS_FLAGS', 'PKEY_INDEX'],
+    },
+    'rtr>rts': {
+      required: ['TIMEOUT', 'SQ_PSN'],
+      optional: ['CUR_STATE', 'ALT_PATH', 'ACCESS_FLAGS', 'MIN_RNR_TIMER', 'PATH_MIG_STATE'],
+    },
+    'rts>rts': {
+      required: [],
+      optional: ['CUR_STATE', 'ACCESS_FLAGS', 'ALT_PATH', 'MIN_RNR_TIMER', 'PATH_MIG_STATE'],
+    },
+  },
 };
 
 /** The property of {@link QueuePairAttributes} that sets each attribute. */

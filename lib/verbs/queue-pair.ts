@@ -9,6 +9,7 @@ import {
   type Mtu,
   type QpState,
   type QpType,
+  type SendOpcode,
 } from './constants.js';
 import type { Context } from './context.js';
 import { DescriptorQueue, QueueMemory } from './descriptor-queue.js';
@@ -20,7 +21,11 @@ import {
   RdmaError,
   type ErrorSubject,
 } from './errors.js';
+import { ExtendedWriter } from './extended-writer.js';
+import type { ExtendedSendRequest } from './extended-posting.js';
+import { Flow, type FlowOptions } from './flow.js';
 import { parseGid, type GidChoice, type GidSelection } from './gid.js';
+import { MemoryWindow, type BindRequest, type WindowRequest } from './memory-window.js';
 import type { NativeQueuePair, NativeQueuePairOptions } from './native.js';
 import { addressAdvice, randomFlowLabel, requireGid } from './path.js';
 import { postRequests, type Posting } from './posting.js';
@@ -33,15 +38,22 @@ import {
   type QueuePairAttributes,
   type QueuePairState,
 } from './queue-pair-attributes.js';
+import { extensionOf, type QueuePairExtensionOptions } from './queue-pair-extension.js';
+import * as settings from './queue-pair-settings.js';
 import { checkTransition } from './queue-pair-transitions.js';
 import { Resource } from './resource.js';
 import { integer, options as checkOptions, withinDevice, wordNumber } from './validate.js';
 import { SharedReceiveQueue } from './shared-receive-queue.js';
 import { ReceiveWriter, SendWriter, type ReceiveRequest, type SendRequest } from './work-request.js';
 
-/** What a queue pair is created with (`struct ibv_qp_init_attr`). */
-export interface QueuePairOptions {
-  /** `'rc'`: reliable connected; `'uc'`: unreliable connected; `'ud'`: unreliable datagrams. */
+/** What a queue pair is created with (`struct ibv_qp_init_attr`, `struct ibv_qp_init_attr_ex`). */
+export interface QueuePairOptions extends QueuePairExtensionOptions {
+  /**
+   * `'rc'`: reliable connected; `'uc'`: unreliable connected; `'ud'`: unreliable datagrams. Of the others the arguments are
+   * checked, and they were not run on a NIC, since rxe has none of them: `'xrcSend'` and `'xrcRecv'`, the two ends of a
+   * reliable connection to shared receive queues (the latter completes nothing itself, so any `cq` will do);
+   * `'rawPacket'`, packets of Ethernet.
+   */
   type: QpType;
   /** For both queues, unless `sendCq` or `recvCq` says otherwise. */
   cq?: CompletionQueue;
@@ -180,8 +192,9 @@ export function checkQueuePairOptions(options: QueuePairOptions, context: Contex
     cap,
     options.sqSigAll === true,
     descriptors,
+    ...extensionOf(options, options.type),
   ];
-  return { type: options.type, sendCq, recvCq, srq, cap, forNative };
+  return { type: options.type, sendCq, recvCq, srq, xrcd: options.xrcd, cap, forNative };
 }
 
 /** A queue pair (`struct ibv_qp`). Made by {@link ProtectionDomain.createQp}. */
@@ -203,6 +216,7 @@ export class QueuePair extends Resource {
   readonly #native: NativeQueuePair;
   readonly #sends: Posting<SendRequest>;
   readonly #receives: Posting<ReceiveRequest>;
+  readonly #extendedSends: Posting<ExtendedSendRequest>;
   #psn = randomInt(PSN);
   #port = 1;
   #gid: string | undefined;
@@ -212,7 +226,7 @@ export class QueuePair extends Resource {
   constructor(
     native: NativeQueuePair,
     pd: ProtectionDomain,
-    { sendCq, recvCq, srq, type }: ReturnType<typeof checkQueuePairOptions>,
+    { sendCq, recvCq, srq, xrcd, type }: ReturnType<typeof checkQueuePairOptions>,
     owner?: Resource,
   ) {
     super(native, [
@@ -220,6 +234,7 @@ export class QueuePair extends Resource {
       sendCq,
       recvCq,
       ...(srq === undefined ? [] : [srq]),
+      ...(xrcd === undefined ? [] : [xrcd]),
       ...(owner === undefined ? [] : [owner]),
     ]);
     this.#native = native;
@@ -241,6 +256,14 @@ export class QueuePair extends Resource {
       cq: sendCq,
       writer: new SendWriter(memory, native.sendQueue, native.maxInlineData),
     };
+    this.#extendedSends = {
+      owner: this,
+      subject: this.#subject(),
+      syscall: 'ibv_wr_complete',
+      queue: new DescriptorQueue(memory, native.sendQueue, native.postExtended),
+      cq: sendCq,
+      writer: new ExtendedWriter(memory, native.sendQueue, native.maxInlineData),
+    };
     this.#receives = {
       owner: this,
       subject: this.#subject(),
@@ -255,6 +278,16 @@ export class QueuePair extends Resource {
 
   get label(): string {
     return `queue pair ${this.qpNum}`;
+  }
+
+  /** @internal */
+  get native(): NativeQueuePair {
+    return this.#native;
+  }
+
+  /** @internal What errors are about. */
+  get subject(): ErrorSubject {
+    return this.#subject();
   }
 
   /** @internal */
@@ -480,6 +513,118 @@ export class QueuePair extends Resource {
       );
     }
     postRequests(this.#receives, requests);
+  }
+
+  /**
+   * Posts one request, or several with one call, by the newer functions (`ibv_wr_start`, `ibv_wr_*`, `ibv_wr_complete`). The
+   * queue pair was created with the opcodes among its `sendOps`. All are posted, or none.
+   *
+   * They alone have `atomicWrite` and `flush`, which need Linux 6.2 on rxe (on 6.1 an atomic write fails with `locQpOpErr`),
+   * and `flush` an rdma-core newer than 44.
+   *
+   * @throws as {@link postSend}
+   */
+  postSendEx(requests: ExtendedSendRequest | readonly ExtendedSendRequest[]): void {
+    postRequests(this.#extendedSends, requests);
+  }
+
+  /**
+   * Sends a long message as segments, each with the header in front. `ibv_wr_send_tso`; created with `sendOps: ['tso']` and
+   * `maxTsoHeader`. Arguments checked, not run on a NIC: rxe has no segmentation.
+   *
+   * @throws TypeError, RangeError; RdmaError `ERR_RDMA_INVALID_STATE`, `ERR_RDMA_QUEUE_FULL`
+   */
+  sendTso(request: settings.TsoRequest): void {
+    settings.sendTso(this, request);
+  }
+
+  /**
+   * Opens a range of a memory region by a window, in its turn among what is sent. `ibv_bind_mw`; of type 2 `IBV_WR_BIND_MW`
+   *
+   * A window of type 2 must be closed, or bound elsewhere, before the queue pair on which it was bound last: close() says so,
+   * and `cascade` does it.
+   *
+   * @returns the key by which a peer names it from now on; {@link MemoryWindow.remote} has all that the peer needs
+   * @throws TypeError, RangeError; RdmaError `ERR_RDMA_INVALID_STATE` before RTS, and for a window of type 2 that is bound;
+   * `ERR_RDMA_INVALID_ATTRIBUTES` for a region without `MW_BIND`; `ERR_RDMA_FOREIGN_OBJECT`, `ERR_RDMA_QUEUE_FULL`
+   */
+  bindMw(mw: MemoryWindow, request: BindRequest): number {
+    if (!(mw instanceof MemoryWindow)) throw invalidArgType('mw', 'a MemoryWindow', mw);
+    return mw.bindOn(this, request);
+  }
+
+  /**
+   * Closes a window of type 2 that is bound here, in its turn among what is sent. `IBV_WR_LOCAL_INV`. A peer does the same by
+   * the opcode `sendWithInv`; let one of the two do it: on rxe (Linux 6.1), the kernel does not survive both.
+   *
+   * @throws as {@link bindMw}; RdmaError `ERR_RDMA_INVALID_STATE` for a window that is not bound on this queue pair
+   */
+  invalidateMw(mw: MemoryWindow, request: WindowRequest = {}): void {
+    if (!(mw instanceof MemoryWindow)) throw invalidArgType('mw', 'a MemoryWindow', mw);
+    mw.invalidateOn(this, request);
+  }
+
+  /**
+   * Makes the queue pair, one for datagrams, a member of a multicast group: what is sent to the group and to the queue pair
+   * number 0xffffff comes here, too. Closing it ends that. `ibv_attach_mcast`. It does not tell the network (IGMP, or the
+   * subnet manager): {@link CmId.joinMulticast} does that too.
+   *
+   * @param gid of the group, as text; an address of IP will do
+   * @param lid of the group, on InfiniBand
+   * @throws RangeError; RdmaError `ERR_RDMA_INVALID_STATE` for a connected queue pair, `ENOMEM`
+   */
+  attachMcast(gid: string, lid = 0): void {
+    settings.attachMcast(this, gid, lid);
+  }
+
+  /** Ends the membership. `ibv_detach_mcast` @throws as {@link attachMcast}; RdmaError `EINVAL` where it is no member */
+  detachMcast(gid: string, lid = 0): void {
+    settings.detachMcast(this, gid, lid);
+  }
+
+  /**
+   * Options of an enhanced connection that the peer has told, before RTR. `ibv_set_ece`. Arguments checked, not run on a NIC:
+   * rxe has none.
+   *
+   * @throws TypeError, RangeError; RdmaError `ERR_RDMA_UNSUPPORTED`
+   */
+  setEce(ece: settings.Ece): void {
+    settings.setEce(this, ece);
+  }
+
+  /**
+   * Options of an enhanced connection that this end has. `ibv_query_ece`. Arguments checked, not run on a NIC: rxe has none.
+   *
+   * @throws RdmaError `ERR_RDMA_UNSUPPORTED`
+   */
+  queryEce(): settings.Ece {
+    return settings.queryEce(this);
+  }
+
+  /**
+   * Limits how fast it sends, in RTS. `ibv_modify_qp_rate_limit`. Arguments checked, not run on a NIC: rxe has no pacing.
+   *
+   * @throws TypeError, RangeError; RdmaError `ERR_RDMA_UNSUPPORTED`
+   */
+  modifyRateLimit(limit: settings.RateLimit): void {
+    settings.modifyRateLimit(this, limit);
+  }
+
+  /**
+   * Whether the bytes of a message are seen in the order in which they lie, by those who look while it arrives.
+   * `ibv_query_qp_data_in_order`. rxe says no.
+   */
+  queryDataInOrder(opcode: SendOpcode): boolean {
+    return settings.queryDataInOrder(this, opcode);
+  }
+
+  /**
+   * Leads packets here that match. `ibv_create_flow`. Arguments checked, not run on a NIC: rxe has no flow steering.
+   *
+   * @throws TypeError, RangeError; RdmaError `ERR_RDMA_FOREIGN_OBJECT`, `ERR_RDMA_UNSUPPORTED`
+   */
+  createFlow(options: FlowOptions): Flow {
+    return new Flow(this, this.#native, this.pd.context, options);
   }
 
   #prepare(attributes: QueuePairAttributes) {

@@ -100,6 +100,12 @@ export abstract class Resource {
     this.#parents = this.#parents.map((parent) => (parent === from ? to : parent));
   }
 
+  /** The object hangs on `parent` as well from now on. */
+  protected addParent(parent: Resource): void {
+    this.#parents = [...this.#parents, parent];
+    parent.#children.set(this.#id, this);
+  }
+
   /** Outstanding work requests that need the object. */
   protected get workRequests(): number {
     return 0;

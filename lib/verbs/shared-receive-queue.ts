@@ -1,12 +1,15 @@
+import { CompletionQueue } from './completion-queue.js';
 import { DeviceCapFlags } from './constants.js';
 import { DescriptorQueue, QueueMemory } from './descriptor-queue.js';
-import { explain, explaining, RdmaError } from './errors.js';
+import { XrcDomain } from './domains.js';
+import { explain, explaining, invalidArgType, outOfRange, RdmaError } from './errors.js';
 import { pinAdvice } from './memlock.js';
-import type { NativeSharedReceiveQueue } from './native.js';
+import { native, type NativeSharedReceiveQueue, type NativeSrqExtension } from './native.js';
 import { postRequests, type Posting } from './posting.js';
 import type { ProtectionDomain } from './protection-domain.js';
 import { Resource } from './resource.js';
-import { integer, withinDevice } from './validate.js';
+import { tagOperation, type TagOperation } from './tag-matching.js';
+import { integer, withinDevice, wordNumber } from './validate.js';
 import { ReceiveWriter, type ReceiveRequest } from './work-request.js';
 
 export interface SharedReceiveQueueOptions {
@@ -18,6 +21,45 @@ export interface SharedReceiveQueueOptions {
   srqLimit?: number;
   /** Descriptors in shared memory: what one call can post. 256 at the most by default. */
   descriptors?: number;
+  /**
+   * `basic` (the default); `xrc`: peers name it by its number, whichever queue pair of its domain they are connected to; `tm`:
+   * the device finds the receive for a message by its tag.
+   */
+  type?: SrqType;
+  /** Of the type `xrc`. */
+  xrcd?: XrcDomain;
+  /** Where its receives complete; of the types `xrc` and `tm`. */
+  cq?: CompletionQueue;
+  /** Of the type `tm`: tags and operations on them outstanding at the most. */
+  maxNumTags?: number;
+  maxOps?: number;
+}
+
+/** `enum ibv_srq_type`. */
+const srqTypes = { basic: 0, xrc: 1, tm: 2 } as const;
+export type SrqType = keyof typeof srqTypes;
+
+/** @internal What `ibv_create_srq_ex` takes besides; nothing for a basic queue. */
+export function srqExtension(options: SharedReceiveQueueOptions): [] | NativeSrqExtension {
+  const { type = 'basic', xrcd, cq, maxNumTags = 0, maxOps = 0 } = options;
+  const number = wordNumber('type', srqTypes, type);
+  const only = (name: string, given: unknown, wanted: boolean) => {
+    if ((given !== undefined) !== wanted)
+      throw outOfRange(
+        name,
+        `${wanted ? 'given' : 'absent'} for the type ${type}`,
+        given === undefined ? 'absent' : 'given',
+      );
+  };
+  only('xrcd', xrcd, type === 'xrc');
+  only('cq', cq, type !== 'basic');
+  only('maxNumTags', options.maxNumTags, type === 'tm');
+  if (cq === undefined) return [];
+  if (!(cq instanceof CompletionQueue)) throw invalidArgType('cq', 'a CompletionQueue', cq);
+  if (xrcd !== undefined && !(xrcd instanceof XrcDomain)) throw invalidArgType('xrcd', 'an XrcDomain', xrcd);
+  integer('maxNumTags', maxNumTags, type === 'tm' ? 1 : 0, 2 ** 20);
+  integer('maxOps', maxOps, 0, 2 ** 20);
+  return [number, xrcd?.native, cq.native, maxNumTags, maxOps];
 }
 
 /** Receives that many queue pairs take from (`struct ibv_srq`). Made by {@link ProtectionDomain.createSrq}. */
@@ -30,18 +72,22 @@ export class SharedReceiveQueue extends Resource {
   readonly #receives: Posting<ReceiveRequest>;
 
   /** @internal */
-  constructor(native: NativeSharedReceiveQueue, pd: ProtectionDomain) {
-    super(native, [pd]);
-    this.native = native;
+  constructor(
+    made: NativeSharedReceiveQueue,
+    pd: ProtectionDomain,
+    { xrcd, cq }: SharedReceiveQueueOptions = {},
+  ) {
+    super(made, [pd, ...(xrcd === undefined ? [] : [xrcd]), ...(cq === undefined ? [] : [cq])]);
+    this.native = made;
     this.pd = pd;
-    const memory = new QueueMemory(native.memory);
-    this.receiveQueue = new DescriptorQueue(memory, native.receiveQueue, native.postReceive);
+    const memory = new QueueMemory(made.memory);
+    this.receiveQueue = new DescriptorQueue(memory, made.receiveQueue, made.postReceive);
     this.#receives = {
       owner: this,
       subject: this.#subject(),
       syscall: 'ibv_post_srq_recv',
       queue: this.receiveQueue,
-      writer: new ReceiveWriter(memory, native.receiveQueue),
+      writer: new ReceiveWriter(memory, made.receiveQueue),
     };
   }
 
@@ -73,6 +119,37 @@ export class SharedReceiveQueue extends Resource {
    */
   postRecv(requests: ReceiveRequest | readonly ReceiveRequest[]): void {
     postRequests(this.#receives, requests);
+  }
+
+  /**
+   * The number by which a peer names it in XRC: see {@link SendRequest.remoteSrqn}. `ibv_get_srq_num`. Arguments checked, not
+   * run on a NIC: rxe has no XRC.
+   *
+   * @throws RdmaError `ERR_RDMA_UNSUPPORTED`
+   */
+  get srqNum(): number {
+    return explaining(
+      this.#subject(),
+      () => '',
+      () => native().srqNum(this.native),
+    );
+  }
+
+  /**
+   * Tells a queue of the type `tm` of a tag that is awaited, that it is awaited no more, or how many unexpected messages were
+   * seen. `ibv_post_srq_ops`. A receive whose tag is taken away keeps its memory until the queue is closed. Arguments
+   * checked, not run on a NIC: rxe has no tag matching.
+   *
+   * @returns the handle of the tag that was added
+   * @throws TypeError, RangeError; RdmaError `ERR_RDMA_UNSUPPORTED`, `ENOMEM` where there is no room
+   */
+  postTagOp(operation: TagOperation): number {
+    const { words, elements, tag, mask, wrId, recvWrId } = tagOperation(operation);
+    return explaining(
+      this.#subject(),
+      () => '',
+      () => native().postSrqOps(this.native, words, tag, mask, wrId, recvWrId, ...elements),
+    );
   }
 
   /**

@@ -11,7 +11,7 @@ export function integer(name: string, value: unknown, min: number, max: number):
 
 /** An integer from `min` on that is not above what the device offers, or an error that says by how much it is. */
 export function withinDevice(name: string, value: unknown, min: number, max: number, device: string): number {
-  const number = integer(name, value, min, 2 ** 31 - 1);
+  const number = integer(name, value, min, Math.max(2 ** 31 - 1, max));
   if (number <= max) return number;
   throw new RdmaError(
     'ERR_RDMA_LIMIT',

@@ -56,6 +56,8 @@ export interface SendRequest {
   compareAdd?: bigint | number;
   /** For compare-and-swap: the value to put in. */
   swap?: bigint | number;
+  /** On an XRC queue pair: the peer's shared receive queue ({@link SharedReceiveQueue.srqNum}). */
+  remoteSrqn?: number;
   /** Whether it makes a completion when it succeeds; true by default. A failure always does. */
   signaled?: boolean;
   /** Wait for earlier READs and atomics first. */
@@ -83,6 +85,7 @@ const REMOTE_ADDRESS = SendDescriptor.remoteAddress / 4;
 const ADDRESS_HANDLE = SendDescriptor.addressHandle / 4;
 const REMOTE_QPN = SendDescriptor.remoteQpn / 4;
 const REMOTE_QKEY = SendDescriptor.remoteQkey / 4;
+const REMOTE_SRQN = SendDescriptor.remoteSrqn / 4;
 const RECEIVE_ID = ReceiveDescriptor.id / 4;
 const RECEIVE_ID_HIGH = ReceiveDescriptor.idHigh / 4;
 const RECEIVE_SGE = ReceiveDescriptor.sge / 4;
@@ -191,7 +194,16 @@ export class SendWriter extends DescriptorWriter {
   write(place: number, request: SendRequest): void {
     if (typeof request !== 'object' || request === null)
       throw invalidArgType('request', 'a send request', request);
-    const { opcode, remote, immData, ud, fence = false, solicited = false, signaled = true } = request;
+    const {
+      opcode,
+      remote,
+      remoteSrqn,
+      immData,
+      ud,
+      fence = false,
+      solicited = false,
+      signaled = true,
+    } = request;
     const number = opcodeNumbers.get(opcode) ?? wordNumber('opcode', Opcode, opcode);
     const bit = 1 << number;
     const { words, view } = this.memory;
@@ -218,6 +230,8 @@ export class SendWriter extends DescriptorWriter {
     } else if (remote !== undefined) {
       throw outOfRange('remote', `absent for ${opcode}: it has no remote address`, 'one');
     }
+    words[word + REMOTE_SRQN] =
+      remoteSrqn === undefined ? 0 : integer('remoteSrqn', remoteSrqn, 0, 2 ** 24 - 1);
     if (ud !== undefined) this.#writeTarget(word, ud);
     if ((bit & withImmediate) !== 0) {
       words[word + IMM_DATA] = integer('immData', immData, 0, 2 ** 32 - 1);

@@ -23,6 +23,15 @@ inline int ErrorOfMinusOne(int result) { return result == 0 ? 0 : (errno ? errno
 // A count, or a negative errno: ibv_query_gid_table.
 inline int ErrorOfCount(long long result) { return result >= 0 ? 0 : static_cast<int>(-result); }
 
-// ibv_rereg_mr, the fifth, has codes of its own; it is added here with the function itself.
+// A code of its own, with the cause in errno: ibv_rereg_mr. `usable`: whether the region may be used on, as
+// it was before or, with error 0, as it is now.
+inline int ErrorOfRereg(int result, bool* usable) {
+  constexpr int kDoForkOld =
+      -3;  // IBV_REREG_MR_ERR_DO_FORK_OLD: done, but what was before stays out of forks
+  const int error = result == 0 || result == kDoForkOld ? 0 : result > 0 ? result : errno ? errno : EIO;
+  // The library says "command error" also where the provider has no such function and nothing was done.
+  *usable = result >= kDoForkOld || error == EOPNOTSUPP || error == ENOSYS;
+  return error;
+}
 
 }  // namespace node_rdma

@@ -156,7 +156,7 @@ describe.each<Family>([4, 6])('over IPv%i', (family) => {
       await send(ud);
     });
     for (const one of [rc, ud]) {
-      expect(sentTo(packets, one.b.qp, opcodes[one.type]).hopLimit).toBe(9);
+      expect(sentTo(packets, one.b.qp, opcodes[one.type as 'rc' | 'ud']).hopLimit).toBe(9);
     }
   });
 });
