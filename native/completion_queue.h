@@ -106,7 +106,12 @@ class CompletionQueue final : public Resource {
   // fields and records belong together.
   int TakeExtended(ibv_wc* completions, uint32_t most);
   // rxe has the kernel's numbers for its flags, in which IBV_WC_IP_CSUM_OK means IBV_WC_WITH_INV.
-  void MendFlags(ibv_wc* completion) const;
+  void MendFlags(ibv_wc* completion) const {
+    if (completion->wc_flags & IBV_WC_IP_CSUM_OK && context_->soft_roce()) [[unlikely]] {
+      completion->wc_flags =
+          (completion->wc_flags & ~static_cast<unsigned>(IBV_WC_IP_CSUM_OK)) | IBV_WC_WITH_INV;
+    }
+  }
   void ReleaseAbandoned(uint32_t most);
   void SetEntries(uint32_t entries) { entries_ = counters_->entries = entries; }
   // False for a completion that is dropped.

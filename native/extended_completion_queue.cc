@@ -79,11 +79,6 @@ int CompletionQueue::ReadExtended(ibv_wc* completion, Fields* fields) {
   return 1;
 }
 
-void CompletionQueue::MendFlags(ibv_wc* completion) const {
-  if (!(completion->wc_flags & IBV_WC_IP_CSUM_OK) || !context_->soft_roce()) return;
-  completion->wc_flags = (completion->wc_flags & ~static_cast<unsigned>(IBV_WC_IP_CSUM_OK)) | IBV_WC_WITH_INV;
-}
-
 int CompletionQueue::TakeExtended(ibv_wc* completions, uint32_t most) {
   uint32_t count = 0;
   while (count < most) {
