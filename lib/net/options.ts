@@ -35,8 +35,9 @@ export interface ConnectionOptions {
   /** false by default: when the peer has ended, and who reads was told so, this end ends too. */
   allowHalfOpen?: boolean;
   /**
-   * Code of the time after which a packet of this end is sent again: 4.096 µs × 2^code, 1 to 31. 14 (67 ms) by default. A peer that does not
-   * answer for seven times that, or on rxe up to four times longer, is given up.
+   * Code of the time after which a packet of this end is sent again: 4.096 µs × 2^code, 1 to 31. 16 (0.27 s) by default. A peer that does not
+   * answer for seven times that, or on rxe up to four times longer, is given up. On a busy rxe of Linux 6.1 the time is sometimes over
+   * although answers come, and much is sent again: the more often, the shorter it is.
    */
   ackTimeout?: number;
 }
@@ -73,7 +74,7 @@ export function connectionSettings(options: ConnectionOptions): Settings {
     keepAliveInterval: integer('keepAliveInterval', options.keepAliveInterval ?? 5000, 0, MOST_MS),
     keepAliveTimeout: integer('keepAliveTimeout', options.keepAliveTimeout ?? 10_000, 1, MOST_MS),
     allowHalfOpen: options.allowHalfOpen === true,
-    ackTimeout: integer('ackTimeout', options.ackTimeout ?? 14, 1, 31),
+    ackTimeout: integer('ackTimeout', options.ackTimeout ?? 16, 1, 31),
   };
 }
 
