@@ -1,5 +1,5 @@
 // @ts-check
-// npm run bench [-- --only binding|rxe --engine uml|qemu --rounds N --share X]: sets up, measures the binding on a provider that does
+// npm run bench [-- --only binding|rxe --engine uml|qemu --rounds N --share X --skip-instructions]: sets up, measures the binding on a provider that does
 // nothing and the data path on a device, and writes benchmarks/results/.
 import { mkdirSync, readFileSync, writeFileSync, existsSync } from 'node:fs';
 import path from 'node:path';
@@ -10,7 +10,7 @@ import { groupsToRun, setUp } from '../scripts/setup.js';
 const results = path.join(root, 'benchmarks', 'results');
 
 await runMain(async () => {
-  const { only, engine, rounds, share } = readOptions();
+  const { only, engine, rounds, share, skipInstructions } = readOptions();
   await setUp('bench', ...(only === 'binding' ? [] : groupsToRun(engine)));
   // What they import is made by the set-up.
   const { buildBenchmarks } = await import('./build.js');
@@ -20,7 +20,10 @@ await runMain(async () => {
   if (only !== 'rxe') {
     const { measureBinding, usual } = await import('./binding/run.js');
     const measured = await step('the binding, on a provider that does nothing', async ({ say }) =>
-      measureBinding({ ...usual, rounds: rounds ?? usual.rounds }, say),
+      measureBinding(
+        { ...usual, rounds: rounds ?? usual.rounds, ...(skipInstructions && { counted: 0 }) },
+        say,
+      ),
     );
     write('binding', { ...machine(), ...measured });
   }
@@ -45,15 +48,22 @@ function readOptions() {
         engine: { type: 'string' },
         rounds: { type: 'string' },
         share: { type: 'string' },
+        'skip-instructions': { type: 'boolean', default: false },
       },
     });
     const number = (/** @type {string | undefined} */ text) =>
       text === undefined ? undefined : Number(text);
     if (values.only !== undefined && !['binding', 'rxe'].includes(values.only))
       throw new Error('--only is binding or rxe');
-    return { ...values, rounds: number(values.rounds), share: number(values.share) };
+    return {
+      only: values.only,
+      engine: values.engine,
+      rounds: number(values.rounds),
+      share: number(values.share),
+      skipInstructions: values['skip-instructions'],
+    };
   } catch (error) {
-    const usage = 'npm run bench -- [--only binding|rxe] [--engine host|uml|qemu] [--rounds N] [--share X]';
+    const usage = 'npm run bench -- [--only binding|rxe] [--engine host|uml|qemu] [--rounds N] [--share X] [--skip-instructions]';
     throw new StepError(`${/** @type {Error} */ (error).message}\nUsage: ${usage}`);
   }
 }
