@@ -262,6 +262,7 @@ describe('XRC', () => {
       target.modifySync({ qpState: 'rts', timeout: 14, sqPsn: 2 });
       const mr = pd.regMrSync(64, { iova: 0x1000 });
       sender.postSend({ opcode: 'sendWithImm', immData: 0x01020304, sge: { mr }, remoteSrqn: srq.srqNum });
+      sender.prepareSend({ opcode: 'send', sge: { mr, length: 8 }, remoteSrqn: srq.srqNum }).post();
       srq.postRecv({ sge: { mr, length: 8 } });
       let refusal = '';
       try {
@@ -316,6 +317,7 @@ describe('XRC', () => {
         remote_srqn: 0x654321,
         sge: [{ addr: String(0x1000), length: 64, lkey: result.lkey }],
       },
+      { opcode: 2, remote_srqn: 0x654321, sge: [{ addr: String(0x1000), length: 8 }] },
     ]);
   });
 
