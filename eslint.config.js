@@ -6,7 +6,7 @@ import tseslint from 'typescript-eslint';
 import { importDirection } from './eslint.layers.js';
 
 export default defineConfig(
-  globalIgnores(['build*/', 'dist/', 'prebuilds/', 'coverage/']),
+  globalIgnores(['build*/', 'dist/', 'prebuilds/', '/coverage/']),
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
   js.configs.recommended,
   {
