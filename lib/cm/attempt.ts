@@ -37,6 +37,8 @@ export interface AttemptPlan extends CmWaitOptions {
   unwanted: readonly CmEventType[];
   /** Runs when no event is waited for any more, although none came: the time is over, or it was aborted. */
   givenUp(this: void): void;
+  /** Milliseconds that the caller gave for the whole, where some of it is over. */
+  asked?: number;
 }
 
 interface Pending {
@@ -83,7 +85,7 @@ export class Attempt {
       late: () =>
         new RdmaError(
           'ERR_RDMA_TIMEOUT',
-          `${this.#owner.label}: ${plan.what} took longer than ${plan.timeoutMs} ms`,
+          `${this.#owner.label}: ${plan.what} took longer than ${plan.asked ?? plan.timeoutMs} ms`,
         ),
       givenUp: () => {
         plan.givenUp();

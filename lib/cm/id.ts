@@ -291,6 +291,7 @@ export class CmId extends CmVerbs {
         wanted: qp === undefined || this.datagrams ? ['established'] : ['connectResponse'],
         unwanted: ['rejected', 'unreachable', 'connectError', 'disconnected', 'deviceRemoval'],
         ...this.#limits({ signal, timeoutMs: Math.max(Math.ceil(deadline - performance.now()), 1) }),
+        asked: timeoutMs,
       });
       if (qp !== undefined && !this.datagrams) {
         await this.#bringUp(qp, options);
