@@ -200,7 +200,7 @@ export class Link {
           taken = 0;
           await nextTurn();
         } else {
-          await undefined; // those who wait for what has come go on first
+          await Promise.resolve(); // those who wait for what has come go on first
         }
       }
     } catch (error) {

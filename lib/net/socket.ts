@@ -352,7 +352,7 @@ export class Socket extends EventEmitter<SocketEvents> implements AsyncDisposabl
       } catch (error) {
         this.#sent.delete(slot);
         this.#release(slot);
-        reject(error);
+        throw error;
       }
     });
   }
