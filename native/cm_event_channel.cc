@@ -1,5 +1,6 @@
 #include "cm_event_channel.h"
 
+#include "cm_devices.h"
 #include "cm_id.h"
 #include "util/arguments.h"
 #include "util/verbs_error.h"
@@ -17,6 +18,7 @@ std::shared_ptr<CmEventChannel> CmEventChannel::Create(AddonData& addon, int* er
   errno = 0;
   rdma_event_channel* cm = rdma_create_event_channel();
   if ((*error = ErrorOfPointer(cm))) return nullptr;
+  CmDevices::Prepare();
   std::shared_ptr<CmEventChannel> channel(new CmEventChannel(addon, cm));
   if ((*error = channel->watcher_.Start(cm->fd))) return nullptr;
   return channel;

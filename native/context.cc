@@ -117,13 +117,11 @@ std::shared_ptr<Context> Context::Import(AddonData& addon, int fd, int* error) {
 }
 
 std::shared_ptr<Context> Context::Borrow(AddonData& addon, ibv_context* verbs, int* error) {
-  errno = 0;
-  int count = 0;
-  ibv_context** devices = rdma_get_devices(&count);
-  if ((*error = ErrorOfPointer(devices))) return nullptr;
+  auto devices = CmDevices::With(verbs, error);
+  if (!devices) return nullptr;
   std::shared_ptr<Context> context(new Context(addon, verbs));
   context->borrowed_ = true;
-  context->devices_ = devices;
+  context->devices_ = std::move(devices);
   context->reads_events_ = EventReaders::Of().Take(verbs);
   if (context->reads_events_ && (*error = context->watcher_.Start(verbs->async_fd))) return nullptr;
   return context;
@@ -138,7 +136,7 @@ bool Context::IsSoftRoce(ibv_context* verbs) {
 int Context::Destroy() {
   if (borrowed_) {
     if (reads_events_) EventReaders::Of().Release(verbs_);
-    rdma_free_devices(devices_);
+    devices_.reset();
     return 0;
   }
   errno = 0;
@@ -201,18 +199,17 @@ Napi::Value ContextWrap::OfConnectionManager(Napi::Env env, ibv_context* verbs) 
 
 Napi::Value ConnectionManagerContexts(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
-  int count = 0;
-  errno = 0;
-  ibv_context** devices = rdma_get_devices(&count);
-  if (int error = ErrorOfPointer(devices)) {
+  int error = 0;
+  const auto devices = CmDevices::Take(&error);
+  if (!devices) {
     AddonData::Of(env).ThrowErrno(env, "rdma_get_devices", error);
     return {};
   }
   Napi::Array list = Napi::Array::New(env);
-  for (int i = 0; i < count && !env.IsExceptionPending(); ++i) {
-    list.Set(list.Length(), ContextWrap::OfConnectionManager(env, devices[i]));
+  for (ibv_context* verbs : *devices) {
+    if (env.IsExceptionPending()) break;
+    list.Set(list.Length(), ContextWrap::OfConnectionManager(env, verbs));
   }
-  rdma_free_devices(devices);
   return list;
 }
 

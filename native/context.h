@@ -8,6 +8,7 @@
 #include <string>
 
 #include "addon_data.h"
+#include "cm_devices.h"
 #include "util/descriptor_watcher.h"
 #include "util/resource.h"
 #include "util/wrap.h"
@@ -73,7 +74,7 @@ class Context final : public Resource, private DescriptorWatcher::Reader {
   bool ref_ = false;
   bool reads_events_ = true;
   bool borrowed_ = false;
-  ibv_context** devices_ = nullptr;  // while this list lives, the device of a borrowed context stays open
+  std::shared_ptr<CmDevices> devices_;  // while it lives, the device of a borrowed context stays open
   DescriptorWatcher watcher_;
 };
 
