@@ -63,7 +63,8 @@ function readOptions() {
       skipInstructions: values['skip-instructions'],
     };
   } catch (error) {
-    const usage = 'npm run bench -- [--only binding|rxe] [--engine host|uml|qemu] [--rounds N] [--share X] [--skip-instructions]';
+    const usage =
+      'npm run bench -- [--only binding|rxe] [--engine host|uml|qemu] [--rounds N] [--share X] [--skip-instructions]';
     throw new StepError(`${/** @type {Error} */ (error).message}\nUsage: ${usage}`);
   }
 }
