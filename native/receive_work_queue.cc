@@ -47,7 +47,8 @@ void ReceiveWorkQueue::OnClosed() {
 
 PostResult ReceiveWorkQueue::PostReceive() {
   if (verbs_->state != IBV_WQS_RDY) {
-    return PostResult::Refused(addon_, kBadState, "a work queue takes receives in the state ready only: modify() it");
+    return PostResult::Refused(addon_, kBadState,
+                               "a work queue takes receives in the state ready only: modify() it");
   }
   return queue_->PostReceives(0, [this](ibv_recv_wr* requests, ibv_recv_wr** bad) {
     return ibv_post_wq_recv(verbs_, requests, bad);

@@ -53,7 +53,5 @@ function* atFileLevel(text) {
 
 /** @returns {string[]} of all {@link headers}, each once */
 export function installedFunctions() {
-  return [
-    ...new Set(headers.flatMap((header) => functionsIn(readFileSync(`${include}/${header}`, 'utf8')))),
-  ];
+  return [...new Set(headers.flatMap((header) => functionsIn(readFileSync(`${include}/${header}`, 'utf8'))))];
 }
