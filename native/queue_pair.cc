@@ -73,6 +73,7 @@ QueuePair::QueuePair(AddonData& addon, Parts parts, ibv_qp* verbs, const ibv_qp_
       addon_(addon),
       parts_(std::move(parts)),
       verbs_(verbs),
+      type_(verbs->qp_type),
       cap_(cap),
       plain_opcodes_(verbs->qp_type == IBV_QPT_RC || verbs->qp_type == IBV_QPT_UC ? kPlainOpcodes : 0) {}
 

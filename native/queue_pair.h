@@ -89,7 +89,7 @@ class QueuePair final : public Resource {
   int Detach(const ibv_gid& gid, uint16_t lid);
 
   ibv_qp* verbs() const { return verbs_; }
-  ibv_qp_type type() const { return verbs_->qp_type; }
+  ibv_qp_type type() const { return type_; }
   ibv_qp_state state() const { return state_; }
   const ibv_qp_cap& cap() const { return cap_; }
   const std::shared_ptr<Memory>& memory() const { return memory_; }
@@ -140,6 +140,7 @@ class QueuePair final : public Resource {
   AddonData& addon_;
   Parts parts_;
   ibv_qp* verbs_;
+  ibv_qp_type type_;  // known to completions that come while another thread destroys `verbs_`
   ibv_qp_cap cap_;
   uint64_t send_operations_ = 0;  // IBV_QP_EX_WITH_*, of an extended queue pair
   ibv_qp_state state_ = IBV_QPS_RESET;
