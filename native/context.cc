@@ -120,7 +120,6 @@ std::shared_ptr<Context> Context::Borrow(AddonData& addon, ibv_context* verbs, i
   auto devices = CmDevices::With(verbs, error);
   if (!devices) return nullptr;
   std::shared_ptr<Context> context(new Context(addon, verbs));
-  context->borrowed_ = true;
   context->devices_ = std::move(devices);
   context->reads_events_ = EventReaders::Of().Take(verbs);
   if (context->reads_events_ && (*error = context->watcher_.Start(verbs->async_fd))) return nullptr;
@@ -134,7 +133,7 @@ bool Context::IsSoftRoce(ibv_context* verbs) {
 }
 
 int Context::Destroy() {
-  if (borrowed_) {
+  if (borrowed()) {
     if (reads_events_) EventReaders::Of().Release(verbs_);
     devices_.reset();
     return 0;
@@ -161,7 +160,6 @@ void ContextWrap::Define(Napi::Env env) {
   Wrap::Define(env, {
                         InstanceMethod("queryDevice", &ContextWrap::QueryDevice),
                         InstanceMethod("queryPort", &ContextWrap::QueryPort),
-                        InstanceMethod("queryPkeyTable", &ContextWrap::QueryPkeyTable),
                         InstanceMethod("queryGidTable", &ContextWrap::QueryGidTable),
                         InstanceMethod("allocPd", &ContextWrap::AllocPd),
                         InstanceMethod("createCq", &ContextWrap::CreateCq),
@@ -329,23 +327,21 @@ Napi::Value ContextWrap::QueryDevice(const Napi::CallbackInfo& info) {
   return o;
 }
 
-bool ContextWrap::ReadPort(const Napi::CallbackInfo& info, const Context& context, uint8_t* port,
-                           ibv_port_attr* attr) {
-  uint32_t number;
-  if (!Arguments(info).Uint32(0, "port", &number)) return false;
-  *port = static_cast<uint8_t>(number);
-  const int error = number > UINT8_MAX ? EINVAL : ErrorOfResult(ibv_query_port(context.verbs(), *port, attr));
-  if (error) AddonData::Of(info.Env()).ThrowErrno(info.Env(), "ibv_query_port", error);
-  return error == 0;
-}
-
 Napi::Value ContextWrap::QueryPort(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
+  Arguments arguments(info);
+  uint32_t port;
+  if (!arguments.Uint32(0, "port", &port)) return {};
   auto context = Open(env);
   if (!context) return {};
-  uint8_t port;
   ibv_port_attr attr = {};
-  if (!ReadPort(info, *context, &port, &attr)) return {};
+  int error = port > UINT8_MAX
+                  ? EINVAL
+                  : ErrorOfResult(ibv_query_port(context->verbs(), static_cast<uint8_t>(port), &attr));
+  if (error) {
+    AddonData::Of(env).ThrowErrno(env, "ibv_query_port", error);
+    return {};
+  }
   Napi::Object o = Napi::Object::New(env);
   o.Set("state", static_cast<int>(attr.state));
   o.Set("maxMtu", static_cast<int>(attr.max_mtu));
@@ -370,26 +366,6 @@ Napi::Value ContextWrap::QueryPort(const Napi::CallbackInfo& info) {
   o.Set("linkLayer", attr.link_layer);
   o.Set("flags", attr.flags);
   return o;
-}
-
-Napi::Value ContextWrap::QueryPkeyTable(const Napi::CallbackInfo& info) {
-  Napi::Env env = info.Env();
-  auto context = Open(env);
-  if (!context) return {};
-  uint8_t port;
-  ibv_port_attr attr = {};
-  if (!ReadPort(info, *context, &port, &attr)) return {};
-  Napi::Array list = Napi::Array::New(env);
-  for (int i = 0; i < attr.pkey_tbl_len; ++i) {
-    __be16 pkey = 0;
-    errno = 0;
-    if (int error = ErrorOfMinusOne(ibv_query_pkey(context->verbs(), port, i, &pkey))) {
-      AddonData::Of(env).ThrowErrno(env, "ibv_query_pkey", error);
-      return {};
-    }
-    list.Set(static_cast<uint32_t>(i), be16toh(pkey));
-  }
-  return list;
 }
 
 Napi::Value ContextWrap::QueryGidTable(const Napi::CallbackInfo& info) {

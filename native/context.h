@@ -33,7 +33,7 @@ class Context final : public Resource, private DescriptorWatcher::Reader {
   // is made on it, work together. Its asynchronous events go to the environment that uses it first.
   static std::shared_ptr<Context> Borrow(AddonData& addon, ibv_context* verbs, int* error);
 
-  bool borrowed() const override { return borrowed_; }
+  bool borrowed() const override { return devices_ != nullptr; }
 
   ibv_context* verbs() const { return verbs_; }
   // Whether it is rxe, whose provider needs care in places.
@@ -73,7 +73,6 @@ class Context final : public Resource, private DescriptorWatcher::Reader {
   uint64_t serial_;
   bool ref_ = false;
   bool reads_events_ = true;
-  bool borrowed_ = false;
   std::shared_ptr<CmDevices> devices_;  // while it lives, the device of a borrowed context stays open
   DescriptorWatcher watcher_;
 };
@@ -92,13 +91,8 @@ class ContextWrap final : public Wrap<ContextWrap, Context> {
   using Wrap::Wrap;
 
  private:
-  // The port that the first argument names, with its attributes; throws where there is none.
-  static bool ReadPort(const Napi::CallbackInfo& info, const Context& context, uint8_t* port,
-                       ibv_port_attr* attr);
-
   Napi::Value QueryDevice(const Napi::CallbackInfo& info);
   Napi::Value QueryPort(const Napi::CallbackInfo& info);
-  Napi::Value QueryPkeyTable(const Napi::CallbackInfo& info);
   Napi::Value QueryGidTable(const Napi::CallbackInfo& info);
   Napi::Value AllocPd(const Napi::CallbackInfo& info);
   Napi::Value CreateCq(const Napi::CallbackInfo& info);

@@ -117,8 +117,10 @@ export class Context extends Resource {
    * @throws RangeError for a port that the device does not have
    */
   queryPkeyTable(port = 1): number[] {
-    integer('port', port, 1, this.queryDevice().physPortCnt);
-    return explaining(this.#subject(port), noAdvice, () => this.#native.queryPkeyTable(port));
+    const { pkeyTblLen } = this.queryPort(port);
+    return this.#ofPort(port, () =>
+      Array.from({ length: pkeyTblLen }, (_, index) => native().queryPkey(this.#native, port, index)),
+    );
   }
 
   /** The GID table of a port as it is now, without its empty places. `ibv_query_gid_table` */

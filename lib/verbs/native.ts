@@ -140,7 +140,6 @@ export interface NativeContext extends NativeResource {
   readonly device: NativeDevice;
   queryDevice(): NativeDeviceAttributes;
   queryPort(port: number): NativePort;
-  queryPkeyTable(port: number): number[];
   queryGidTable(): NativeGid[];
   allocPd(): NativeProtectionDomain;
   /** Without a channel it has the context's own; with null it has none. */

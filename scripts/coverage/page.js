@@ -17,7 +17,7 @@ fails when a function of the header is missing, or a place or test does not exis
 - **${statuses.rxe}**: the named test calls it on Soft-RoCE and looks at what it did.
 - **${statuses.checked}**: rxe does not have it. The test with a recording provider looks at every field of the
   structs that a provider gets; the test on rxe, at the refusal (\`ERR_RDMA_UNSUPPORTED\`).
-- **${statuses.library}**: the library itself does it.
+- **${statuses.withoutDevice}**: the library itself does it.
 - **${statuses.none}**: with the reason.
 `;
 

@@ -6,7 +6,7 @@
  * @typedef {object} Row
  * @property {string} name of the C function
  * @property {readonly string[]} places in the interface: an export, or a member of one
- * @property {'rxe' | 'checked' | 'library' | 'none'} status
+ * @property {'rxe' | 'checked' | 'withoutDevice' | 'none'} status
  * @property {readonly string[]} tests files that call it
  * @property {string} [note]
  */
@@ -15,7 +15,7 @@
 export const statuses = {
   rxe: 'works on rxe',
   checked: 'arguments checked, not run on a NIC',
-  library: 'needs no device',
+  withoutDevice: 'needs no device',
   none: 'not wrapped',
 };
 
@@ -63,11 +63,11 @@ function checked(name, places, note, refused = UNSUPPORTED) {
  * @param {string} [note]
  * @returns {Row}
  */
-function library(name, places, test, note) {
+function withoutDevice(name, places, test, note) {
   return {
     name,
     places: places.split(' '),
-    status: 'library',
+    status: 'withoutDevice',
     tests: [`test/unit/${test}.test.ts`],
     ...(note && { note }),
   };
@@ -257,7 +257,7 @@ export const sections = [
       checked('ibv_query_ece', 'QueuePair.queryEce'),
       onRxe('ibv_attach_mcast', 'QueuePair.attachMcast', 'multicast'),
       onRxe('ibv_detach_mcast', 'QueuePair.detachMcast', 'multicast', 'also when the queue pair is closed'),
-      library('ibv_is_qpt_supported', 'isQptSupported', 'names'),
+      withoutDevice('ibv_is_qpt_supported', 'isQptSupported', 'names'),
     ],
   },
   {
@@ -358,17 +358,17 @@ export const sections = [
   {
     title: 'Names, rates, the process',
     rows: [
-      library('ibv_wc_status_str', 'wcStatusString', 'names'),
-      library('ibv_node_type_str', 'nodeTypeString', 'names'),
-      library('ibv_port_state_str', 'portStateString', 'names'),
-      library('ibv_event_type_str', 'eventTypeString', 'names'),
-      library('ibv_rate_to_mult', 'rateToMult', 'names'),
-      library('mult_to_ibv_rate', 'multToRate', 'names'),
-      library('ibv_rate_to_mbps', 'rateToMbps', 'names'),
-      library('mbps_to_ibv_rate', 'mbpsToRate', 'names'),
-      library('ibv_flow_label_to_udp_sport', 'udpSourcePort', 'udp-source-port'),
-      library('ibv_fork_init', 'forkInit', 'names', 'not where the kernel needs nothing'),
-      library('ibv_is_fork_initialized', 'forkStatus', 'names'),
+      withoutDevice('ibv_wc_status_str', 'wcStatusString', 'names'),
+      withoutDevice('ibv_node_type_str', 'nodeTypeString', 'names'),
+      withoutDevice('ibv_port_state_str', 'portStateString', 'names'),
+      withoutDevice('ibv_event_type_str', 'eventTypeString', 'names'),
+      withoutDevice('ibv_rate_to_mult', 'rateToMult', 'names'),
+      withoutDevice('mult_to_ibv_rate', 'multToRate', 'names'),
+      withoutDevice('ibv_rate_to_mbps', 'rateToMbps', 'names'),
+      withoutDevice('mbps_to_ibv_rate', 'mbpsToRate', 'names'),
+      withoutDevice('ibv_flow_label_to_udp_sport', 'udpSourcePort', 'udp-source-port'),
+      withoutDevice('ibv_fork_init', 'forkInit', 'names', 'not where the kernel needs nothing'),
+      withoutDevice('ibv_is_fork_initialized', 'forkStatus', 'names'),
       none('verbs_get_ctx', 'a part of the header that its own functions use'),
       none(
         'ibv_static_providers',
@@ -388,7 +388,7 @@ export const sections = [
       {
         name: 'ibv_wr_opcode_str',
         places: ['wrOpcodeString'],
-        status: 'library',
+        status: 'withoutDevice',
         tests: ['test/unit/names.test.ts'],
         note: 'looked up at run time',
       },
@@ -446,7 +446,7 @@ export const sections = [
       onRxe('rdma_get_peer_addr', 'CmId.peerAddress', 'cm-connections'),
       onRxe('rdma_get_devices', 'connectionManagerDevices', 'cm-connections'),
       onRxe('rdma_free_devices', 'connectionManagerDevices', 'cm-connections', 'freed when the context is'),
-      library('rdma_event_str', 'cmEventString', 'names'),
+      withoutDevice('rdma_event_str', 'cmEventString', 'names'),
       onRxe('rdma_set_option', 'CmId.setOption CmId.setPath', 'cm-connections'),
       onRxe('rdma_migrate_id', 'CmId.migrate', 'cm-lifetimes'),
       onRxe('rdma_getaddrinfo', 'getAddressInfo', 'cm-connections'),

@@ -1,8 +1,6 @@
 // What identifiers of the connection manager do to the life of a process, and the end of a process to its peer.
-import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { leaveNothing, programFile, run } from './run.js';
+import { killPeer, leaveNothing, run } from './run.js';
 
 leaveNothing();
 
@@ -36,17 +34,5 @@ it.concurrent('identifiers that are forgotten are found, and told of once for ea
 );
 
 it.concurrent('a peer that is killed is missed', async ({ onTestFinished }) => {
-  const start = (...args: string[]) => {
-    const child = execFile(process.execPath, [programFile('cm'), ...args]);
-    onTestFinished(() => void child.kill('SIGKILL'));
-    return child;
-  };
-  const server = start('serve');
-  const [port] = (await once(server.stdout!, 'data')) as [string];
-  const client = start('stay', port.trim());
-  expect(await once(client.stdout!, 'data')).toEqual(['connected\n']);
-  const said = once(server.stdout!, 'data');
-  client.kill('SIGKILL');
-  expect(await said).toEqual(['the peer is gone\n']);
-  expect(await once(server, 'exit')).toEqual([0, null]);
+  expect(await killPeer('cm', onTestFinished)).toBe('the peer is gone\n');
 });

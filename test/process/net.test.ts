@@ -1,8 +1,6 @@
 // What connections of node-rdma/net do to the life of a process, and the end of a process to its peer.
-import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { leaveNothing, programFile, run } from './run.js';
+import { killPeer, leaveNothing, run } from './run.js';
 
 leaveNothing();
 
@@ -25,18 +23,8 @@ describe.concurrent('a process', () => {
 it.concurrent(
   'a peer that is killed resets the connection for who reads and who sends',
   async ({ onTestFinished }) => {
-    const start = (...args: string[]) => {
-      const child = execFile(process.execPath, [programFile('net'), ...args]);
-      onTestFinished(() => void child.kill('SIGKILL'));
-      return child;
-    };
-    const server = start('serve');
-    const [port] = (await once(server.stdout!, 'data')) as [string];
-    const client = start('stay', port.trim());
-    expect(await once(client.stdout!, 'data')).toEqual(['connected\n']);
-    const said = once(server.stdout!, 'data');
-    client.kill('SIGKILL');
-    expect(await said).toEqual([expect.stringMatching(/^(ECONNRESET|ETIMEDOUT) (ECONNRESET|ETIMEDOUT)\n$/)]);
-    expect(await once(server, 'exit')).toEqual([0, null]);
+    expect(await killPeer('net', onTestFinished)).toMatch(
+      /^(ECONNRESET|ETIMEDOUT) (ECONNRESET|ETIMEDOUT)\n$/,
+    );
   },
 );

@@ -1,9 +1,10 @@
 // Programs that tests run as processes of their own.
 import { execFile, execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect } from 'vitest';
 
-export const programFile = (name: string) => fileURLToPath(new URL(`programs/${name}.mjs`, import.meta.url));
+const programFile = (name: string) => fileURLToPath(new URL(`programs/${name}.mjs`, import.meta.url));
 
 export interface End {
   status: number | null;
@@ -23,6 +24,27 @@ export function run(name: string, args: string[] = [], flags: string[] = []): Pr
         resolve({ status: child.exitCode, signal: child.signalCode, stdout, stderr }),
     );
   });
+}
+
+/**
+ * Two processes of a program, `serve` and, with the port that this prints, `stay`: the latter is killed when it is connected.
+ * Resolves to what the former prints then, when it has ended with status 0.
+ */
+export async function killPeer(name: string, onTestFinished: (end: () => void) => void): Promise<string> {
+  const start = (...args: string[]) => {
+    const child = execFile(process.execPath, [programFile(name), ...args]);
+    onTestFinished(() => void child.kill('SIGKILL'));
+    return child;
+  };
+  const server = start('serve');
+  const [port] = (await once(server.stdout!, 'data')) as [string];
+  const client = start('stay', port.trim());
+  expect(await once(client.stdout!, 'data')).toEqual(['connected\n']);
+  const said = once(server.stdout!, 'data') as Promise<[string]>;
+  client.kill('SIGKILL');
+  const [words] = await said;
+  expect(await once(server, 'exit')).toEqual([0, null]);
+  return words;
 }
 
 /** Verbs objects that the kernel still has of other processes, or of this one. */
