@@ -5,7 +5,7 @@ import type { PerfOptions, PerfTest } from '../../lib/perf/index.js';
 import { addressA, addressB } from '../support/cm.js';
 import { deviceA, deviceB } from '../support/device.js';
 import { run, serve } from '../support/perf.js';
-import { listeningOnCm, start } from '../support/programs.js';
+import { beside, listeningOnCm, start } from '../support/programs.js';
 import { carried } from '../support/wire.js';
 
 let nextPort = 23_000;
@@ -29,14 +29,8 @@ describe('our client with a server of C', () => {
     const port = nextPort++;
     const server = start(...command(test, port, c));
     await listeningOnCm(server, port);
-    const { result } = await run({
-      test,
-      host: addressB,
-      sourceAddress: addressA,
-      port,
-      ...patient,
-      ...ours,
-    });
+    const client = { host: addressB, sourceAddress: addressA, port, ...patient, ...ours };
+    const { result } = await beside(server, run({ test, ...client }));
     expect(await server.ended).toMatchObject({ status: 0 });
     expect(result.results).toMatchObject([{ size: ours.size, iterations: n * (ours.queuePairs ?? 1) }]);
     expect(result.connection!.peer).toMatchObject({ perftest: '6.06', nodeRdma: null });
@@ -52,7 +46,7 @@ describe('our server with a client of C', () => {
   ])('%s %j', async (test, ours, c) => {
     const { port, finished } = await serve({ test, device: deviceA, ...patient, ...ours });
     const client = start(...command(test, port, [...c, addressA]));
-    const { result, memory } = await finished;
+    const { result, memory } = await beside(client, finished);
     expect(await client.ended).toMatchObject({ status: 0 });
     expect(result.error).toBeNull();
     if (test === 'atomic-lat') expect(memory[0]!.came.readBigUInt64LE()).toBe(BigInt(n));

@@ -82,6 +82,16 @@ export function listeningOnCm(program: Program, port: number, timeoutMs = 30_000
   );
 }
 
+/** What `work` gives; where it fails, the error also tells what a program beside it has written. */
+export async function beside<T>(program: Program, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    (error as Error).message += `\n${program.command}: ${JSON.stringify(program.output)}`;
+    throw error;
+  }
+}
+
 /** Waits until a program has written something. @throws as {@link listening} */
 export function written(program: Program, text: string, timeoutMs = 30_000): Promise<void> {
   return until(program, () => program.output.stdout.includes(text), timeoutMs, `has not written "${text}"`);

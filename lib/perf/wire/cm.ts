@@ -179,8 +179,9 @@ export class CmExchange implements Exchange {
   async #read(size: number, timeout: number): Promise<Buffer> {
     const signal = this.#signal;
     if (signal?.aborted) throw abortError(signal);
-    if (!this.heard) {
-      if (this.gone) throw peerLost(this.peer, this.#failure);
+    if (this.gone) throw peerLost(this.peer, this.#failure);
+    // Not `heard`: each look may be the one that takes the message, which would then be waited for in vain.
+    if (this.#arrived === undefined) {
       const completion = await this.#id.getRecvComp(waiting(timeout, signal)).catch((error: unknown) => {
         if (error instanceof RdmaError && error.code === 'ERR_RDMA_TIMEOUT')
           throw peerSilent(this.peer, 'nothing', timeout);
