@@ -15,9 +15,12 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { pattern } from '../support/device.js';
 import { closed, connectedPair } from '../support/net.js';
 
+/** Errors of either stream are taken, as those of the connections are: a test that ends destroys one end before the other. */
 async function streams(options = {}) {
   const { client, peer } = await connectedPair(options);
-  return { client, peer, a: client.toDuplex(), b: peer.toDuplex() };
+  const [a, b] = [client.toDuplex(), peer.toDuplex()];
+  for (const stream of [a, b]) stream.on('error', () => undefined);
+  return { client, peer, a, b };
 }
 
 it('carries bytes both ways, and ends', async () => {
@@ -101,11 +104,14 @@ describe('a failure', () => {
     expect(a.destroyed).toBe(true);
   });
 
-  it('of a pipeline closes the connection', async () => {
-    const { client, a } = await streams();
+  it('of a pipeline closes the connection, which the peer learns', async () => {
+    const { client, a, b } = await streams();
+    const failed = once(b, 'error');
+    b.resume();
     const broken = new Readable({ read: () => broken.destroy(new Error('no more data')) });
     await expect(pipeline(broken, a)).rejects.toThrow('no more data');
     await closed(client);
+    expect(await failed).toEqual([expect.objectContaining({ code: 'ECONNRESET' })]);
   });
 });
 

@@ -33,7 +33,7 @@ function played(looks: number) {
   };
   const exchange = new CmExchange(
     'client',
-    {} as EventChannel,
+    {} as unknown as EventChannel,
     id as unknown as CmId,
     messages,
     undefined,
