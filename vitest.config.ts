@@ -4,10 +4,10 @@ import { defineConfig } from 'vitest/config';
 // it, as users do: in an emulated machine, reading a few plain files is far quicker than transforming the sources.
 const compiled = {
   resolve: {
-    alias: [{ find: /^(?:\.\.\/)+lib\/(.*)\.js$/, replacement: `${import.meta.dirname}/dist/$1.js` }],
+    alias: [{ find: /^(?:\.\.\/)+lib\/(.*)\.js$/, replacement: `${import.meta.dirname}/build/lib/$1.js` }],
   },
 };
-const external = { deps: { external: [/\/dist\//] } };
+const external = { deps: { external: [/\/build\/lib\//] } };
 
 /** Tests on a device, one file after the other in one process: they share the device's names and its bandwidth. */
 const onDevice = (name: string) => ({

@@ -1,7 +1,7 @@
 // @ts-check
 // What the benchmarks share.
 import { cpus, release } from 'node:os';
-import { summarize } from '../dist/perf/statistics.js';
+import { summarize } from '../build/lib/perf/statistics.js';
 
 /** Debian's own, for which it has pyverbs. */
 export const python = '/usr/bin/python3';

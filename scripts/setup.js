@@ -100,10 +100,14 @@ async function buildTypeScript(holds) {
     'lib',
     'tsconfig.json',
     'tsconfig.build.json',
+    'scripts/build-typescript.js',
+    'node_modules/rolldown/package.json',
     'node_modules/typescript/package.json',
     'node_modules/@types/node/package.json',
   ]);
-  const made = existsSync(path.join(root, 'dist', 'index.js'));
+  const made = ['dist/index.js', 'dist/index.d.ts', 'build/lib/index.js'].every((file) =>
+    existsSync(path.join(root, file)),
+  );
   if (made && isCurrent('typescript', print)) return;
   if (!made) rmSync(path.join(root, 'build', 'tsbuildinfo'), { force: true }); // tsc would trust it, and write nothing
   await step('TypeScript', ({ run }) => run('npm', ['run', '--silent', 'build:ts'], { holds }));

@@ -57,7 +57,7 @@ function readOptions() {
  */
 async function nodeOf(major) {
   if (process.version.startsWith(`v${major}.`)) return process.execPath;
-  const { ensureCached } = await import(new URL('../dist/rxe/cache.js', import.meta.url).href);
+  const { ensureCached } = await import(new URL('../build/lib/rxe/cache.js', import.meta.url).href);
   const name = `node-linux-${process.arch}`;
   const folder = await ensureCached(`node/${major}`, (/** @type {string} */ directory) =>
     step(`Node.js ${major}, by npm`, async ({ run }) => {

@@ -1,5 +1,5 @@
 // @ts-check
-import { summarize } from '../../dist/perf/statistics.js';
+import { summarize } from '../../build/lib/perf/statistics.js';
 
 /** @param {number[]} samples */
 export const median = (samples) => summarize(samples).p50 ?? NaN;

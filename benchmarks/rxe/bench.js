@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Access, CompletionRing, openDevice, ReceiveRing, SendFlags, SendRing } from '../../dist/index.js';
-import { percentile, summarize } from '../../dist/perf/statistics.js';
+import { percentile, summarize } from '../../build/lib/perf/statistics.js';
 
 /** @import { CompletionQueue, Context, MemoryRegion, ProtectionDomain, QueuePair, RemoteRegion, SendRequest } from '../../dist/index.js' */
 /** @typedef {'send' | 'write' | 'read'} Verb */

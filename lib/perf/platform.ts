@@ -1,6 +1,7 @@
 import { readFileSync, realpathSync } from 'node:fs';
 import { release } from 'node:os';
 import path from 'node:path';
+import { packageVersion } from '../package.js';
 import type { Context } from '../verbs/context.js';
 import type { GidChoice } from '../verbs/gid.js';
 
@@ -13,14 +14,9 @@ export interface Platform {
   engine: string | null;
 }
 
-export function libraryVersion(): string {
-  const description = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(description) as { version: string }).version;
-}
-
 export function describePlatform(): Platform {
   return {
-    nodeRdma: libraryVersion(),
+    nodeRdma: packageVersion(),
     node: process.version,
     kernel: release(),
     engine: process.env.NODE_RDMA_RXE_ENGINE ?? null,

@@ -1,6 +1,6 @@
 // Loads the addon, on the first call that needs it, and declares its shape. Nothing else imports the addon.
 import { createRequire } from 'node:module';
-import { fileURLToPath } from 'node:url';
+import { packageFolder } from '../package.js';
 import { RdmaError } from './errors.js';
 import type { NativeSingleCalls } from './native-more.js';
 import { reportLeak } from './leaks.js';
@@ -405,7 +405,6 @@ export interface NativeAddon extends NativeSingleCalls {
   headerConstants(): Record<string, Record<string, number>>;
 }
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
 let addon: NativeAddon | undefined;
 
 /**
@@ -424,8 +423,8 @@ function load(): NativeAddon {
   try {
     let file = override;
     if (file === undefined) {
-      tried.push(`prebuilds and build/Release in ${root}`);
-      file = (require('node-gyp-build') as { path(folder: string): string }).path(root);
+      tried.push(`prebuilds and build/Release in ${packageFolder}`);
+      file = (require('node-gyp-build') as { path(folder: string): string }).path(packageFolder);
     }
     tried.push(file);
     const loaded = require(file) as NativeAddon;

@@ -43,6 +43,20 @@ test('every script that the installation imports is there', () => {
   }
 });
 
+test('its code imports nothing but Node, itself and what it depends on', () => {
+  const { dependencies } = JSON.parse(readFileSync(path.join(repository, 'package.json'), 'utf8')) as {
+    dependencies: Record<string, string>;
+  };
+  const code = files.filter((file) => /^dist\/.+\.js$/.test(file));
+  const imported = code.flatMap((file) => {
+    const text = readFileSync(path.join(repository, file), 'utf8');
+    return [...text.matchAll(/^(?:import|export) (?:.+ from )?"([^"]+)";$/gm)].map(([, name]) => name!);
+  });
+  const known = (name: string) => /^(node:|\.\.?\/)/.test(name) || name in dependencies;
+  expect(imported).toContain('node:fs');
+  expect(imported.filter((name) => !known(name))).toEqual([]);
+});
+
 test('publint finds nothing', async () => {
   const contents = readFileSync(inject('tarball'));
   const tarball = contents.buffer.slice(contents.byteOffset, contents.byteOffset + contents.byteLength);

@@ -95,7 +95,7 @@ describe('a kernel by its file', () => {
 
   /** Another process that prepares the same package, in the same cache. */
   function prepareElsewhere(file: string) {
-    const module = pathToFileURL(join(root, 'dist/rxe/kernel/distribution.js')).href;
+    const module = pathToFileURL(join(root, 'build/lib/rxe/kernel/distribution.js')).href;
     const code = `import { prepareDistributionKernel } from ${JSON.stringify(module)};
       const onProgress = (line) => console.error(line);
       const kernel = await prepareDistributionKernel({ kernel: ${JSON.stringify(file)}, onProgress });

@@ -1,7 +1,7 @@
 // What two ends of this library tell each other, which perftest has no words for: with what options they were started.
 import { RdmaError } from '../../verbs/errors.js';
 import type { Plan } from '../plan.js';
-import { libraryVersion } from '../platform.js';
+import { packageVersion } from '../../package.js';
 import type { Exchange } from './exchange.js';
 import { encodeInteger, notPerftest } from './messages.js';
 
@@ -35,7 +35,7 @@ const mostBytes = 65_536;
 export function describeOurselves({ settings, context, gid, sizes }: Plan): Introduction {
   const { test, connection, size, iterations, duration, queuePairs, bidirectional, rdmaCm } = settings;
   return {
-    nodeRdma: libraryVersion(),
+    nodeRdma: packageVersion(),
     device: context.device.name,
     gid: { index: gid.index, address: gid.address },
     options: {

@@ -1,13 +1,13 @@
 import { access, constants } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
+import { packageFolder } from '../../package.js';
 import { RxeError } from '../errors.js';
 
 const candidates = ['build/Release/rxe_agent', `prebuilds/linux-${process.arch}/rxe_agent`];
 
 /** The program that runs inside a machine: built from source, or as it was shipped. */
 export async function findAgent(): Promise<string> {
-  // The same depth below the package's root in lib/ and in dist/.
-  const paths = candidates.map((name) => fileURLToPath(new URL(`../../../${name}`, import.meta.url)));
+  const paths = candidates.map((name) => join(packageFolder, name));
   for (const path of paths) {
     try {
       await access(path, constants.R_OK | constants.X_OK);

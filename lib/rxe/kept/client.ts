@@ -2,7 +2,8 @@ import { spawn } from 'node:child_process';
 import { connect, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
+import { packageFolder } from '../../package.js';
 import { AgentClient } from '../agent/client.js';
 import { withCacheLock } from '../cache.js';
 import { RxeError, type RxeErrorCode } from '../errors.js';
@@ -77,7 +78,7 @@ async function startOwner(
   signal: AbortSignal | undefined,
 ): Promise<KeptFacts> {
   signal?.throwIfAborted();
-  const program = fileURLToPath(new URL('./owner.js', import.meta.url));
+  const program = join(packageFolder, 'dist/rxe/kept/owner.js');
   const owner = spawn(process.execPath, [program, JSON.stringify(options)], {
     detached: true,
     cwd: '/',

@@ -4,6 +4,7 @@ import { access, copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:f
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 
+import { packageFolder } from '../../package.js';
 import { cachePath, ensureCached } from '../cache.js';
 import { requireSpace, withArchive, type DebianOptions } from '../debian.js';
 import { RxeError } from '../errors.js';
@@ -31,8 +32,8 @@ export interface BuildResult extends UmlKernel {
   source?: string;
 }
 
-/** The configuration fragment; not compiled, so both `lib/` and `dist/` take it from where it is written. */
-const fragmentFile = new URL('../../../lib/rxe/kernel/rxe.config', import.meta.url);
+/** The configuration fragment. */
+const fragmentFile = join(packageFolder, 'lib/rxe/kernel/rxe.config');
 
 /** Bytes of source and objects while building: 1.6 measured with 6.1, 1.9 with 6.12. */
 const buildSpace = 2.6e9;
