@@ -23,10 +23,18 @@ export interface ChildProgram extends Program {
   child: ChildProcess;
 }
 
+/** Takes what is to be done when a test ends: the test's own in tests that run side by side, where vitest's knows of none. */
+export type AtEnd = (end: () => void | Promise<void>) => void;
+
 /** Starts a program, which is ended with the test; a missing one fails with the Debian package to install. */
-export function start(file: string, args: readonly (string | number)[], debianPackage = ''): ChildProgram {
+export function start(
+  file: string,
+  args: readonly (string | number)[],
+  debianPackage = '',
+  atEnd: AtEnd = onTestFinished,
+): ChildProgram {
   const child = spawn(file, args.map(String), { stdio: ['ignore', 'pipe', 'pipe'] });
-  onTestFinished(() => void child.kill('SIGKILL'));
+  atEnd(() => void child.kill('SIGKILL'));
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', (text: string) => (output[name] += text));
@@ -48,9 +56,13 @@ export function start(file: string, args: readonly (string | number)[], debianPa
  * Starts a program of Node in a worker of this process, where it is an environment of its own: in an emulated machine Node
  * itself takes seconds to start.
  */
-export function startWorker(file: string, args: readonly (string | number)[]): Program {
+export function startWorker(
+  file: string,
+  args: readonly (string | number)[],
+  atEnd: AtEnd = onTestFinished,
+): Program {
   const worker = new Worker(file, { argv: args.map(String), stdout: true, stderr: true });
-  onTestFinished(() => worker.terminate().then(() => undefined));
+  atEnd(async () => void (await worker.terminate()));
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
     worker[name].setEncoding('utf8').on('data', (text: string) => (output[name] += text));
