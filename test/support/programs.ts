@@ -62,7 +62,9 @@ export function startWorker(
   atEnd: AtEnd = onTestFinished,
 ): Program {
   const worker = new Worker(file, { argv: args.map(String), stdout: true, stderr: true });
-  atEnd(async () => void (await worker.terminate()));
+  atEnd(async () => {
+    await worker.terminate();
+  });
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
     worker[name].setEncoding('utf8').on('data', (text: string) => (output[name] += text));
