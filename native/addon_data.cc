@@ -31,6 +31,9 @@ class ReapWorker : public Napi::AsyncWorker {
 AddonData::AddonData(Napi::Env env) : env_(env) {
   napi_get_uv_event_loop(env, &loop_);
   async_context_.emplace(env, "node_rdma.event");
+  Napi::Value prototype = env.Global().Get("ArrayBuffer").As<Napi::Object>().Get("prototype");
+  Napi::Value moves = prototype.As<Napi::Object>().Get("transfer");
+  if (moves.IsFunction()) transfer = Napi::Persistent(moves.As<Napi::Function>());
   // An asynchronous one: it makes the loop come round until the handles on it are closed.
   napi_add_async_cleanup_hook(
       env,
@@ -44,6 +47,16 @@ AddonData::AddonData(Napi::Env env) : env_(env) {
 }
 
 AddonData& AddonData::Of(napi_env env) { return *Napi::Env(env).GetInstanceData<AddonData>(); }
+
+bool AddonData::Detach(Napi::ArrayBuffer buffer) {
+  if (transfer.IsEmpty()) {
+    buffer.Detach();
+  } else {
+    transfer.Call(buffer, {Napi::Number::New(env_, 0)});
+    if (env_.IsExceptionPending()) env_.GetAndClearPendingException();
+  }
+  return buffer.IsDetached();
+}
 
 Napi::Value AddonData::ErrorFromErrno(Napi::Env env, const char* syscall, int error) {
   return error_from_errno.Call({Napi::String::New(env, syscall), Napi::Number::New(env, error)});

@@ -76,6 +76,10 @@ class AddonData {
   uv_loop_t* loop() const { return loop_; }
   Napi::Env env() const { return env_; }
 
+  // Takes the memory away from an ArrayBuffer. False where Node forbids it: it is marked as untransferable,
+  // which from Node 24 on would end the process in napi_detach_arraybuffer.
+  bool Detach(Napi::ArrayBuffer buffer);
+
   // The environment ends only after the last handle on its loop has been closed.
   void LoopHandleOpened() { ++loop_handles_; }
   void LoopHandleClosed();
@@ -92,6 +96,7 @@ class AddonData {
   std::array<Napi::FunctionReference, static_cast<size_t>(Kind::kCount)> constructors;
   Napi::FunctionReference error_from_errno;      // (syscall, errno) => Error
   Napi::FunctionReference error_from_code;       // (code, message) => Error
+  Napi::FunctionReference transfer;              // ArrayBuffer.prototype.transfer, from Node 22 on
   Napi::FunctionReference on_leak;               // (kind) => void
   Napi::FunctionReference on_completion_events;  // (serials of completion queues, errno) => void
   Napi::FunctionReference on_async_events;       // (serial of the context, [type, subject, ...]) => void

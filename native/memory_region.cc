@@ -61,8 +61,7 @@ void MemoryRegion::ForgetMemory() {
     Napi::ArrayBuffer buffer = buffer_.Value();
     // One that is detached already was transferred: another thread may be reading it.
     if (!buffer.IsEmpty() && !buffer.IsDetached()) {
-      buffer.Detach();
-      if (buffer.IsDetached()) request_.memory->Unmap();
+      if (addon_->Detach(buffer)) request_.memory->Unmap();
     }
   }
   buffer_.Reset();

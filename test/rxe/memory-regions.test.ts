@@ -1,4 +1,5 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { markAsUntransferable } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Access, RemoteRegion, type MemoryRegion } from '../../lib/index.js';
 import {
@@ -62,6 +63,18 @@ describe('memory of the library', () => {
   it('cannot be transferred to another thread', () => {
     const mr = pd().regMrSync(4096);
     expect(triesToMove(mr.buffer.buffer as ArrayBuffer)).toBe(4096);
+  });
+
+  it.each<[string, (mr: MemoryRegion) => unknown]>([
+    ['marked as untransferable', ({ buffer }) => markAsUntransferable(buffer.buffer)],
+    ['registered once more', ({ buffer, pd }) => pd.regMrSync(buffer)],
+    ['registered once more in another domain', ({ buffer }) => pd().regMrSync(buffer)],
+  ])('can be closed when its ArrayBuffer was %s', (_name, mark) => {
+    const mr = pd().regMrSync(4096);
+    mark(mr);
+    mr.buffer.fill(1);
+    mr.close();
+    expect(mr.closed).toBe(true);
   });
 
   it.skipIf(!canTransfer)('stays with the device when its ArrayBuffer is detached', async () => {
