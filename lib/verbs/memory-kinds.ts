@@ -82,9 +82,22 @@ export function allocNullMr(pd: ProtectionDomain): MemoryRegion {
   return new MemoryRegion(made, pd, Access.LOCAL_WRITE);
 }
 
+/** Of `odpGeneralCaps`: `IBV_ODP_SUPPORT_IMPLICIT`. */
+const ODP_SUPPORT_IMPLICIT = 2n;
+
 /** @internal */
 export function regImplicitMr(pd: ProtectionDomain, access: number): MemoryRegion {
   const flags = checkAccess(access) | Access.ON_DEMAND;
+  const { device } = subjectOf(pd);
+  const { odpGeneralCaps } = pd.context.queryDevice();
+  // rxe says no more than EINVAL.
+  if ((odpGeneralCaps & ODP_SUPPORT_IMPLICIT) === 0n) {
+    throw new RdmaError(
+      'ERR_RDMA_UNSUPPORTED',
+      `${device} cannot register all memory of a process (odpGeneralCaps): register what is needed`,
+      { device, syscall: 'ibv_reg_mr' },
+    );
+  }
   const made = explaining(subjectOf(pd), none, () => native().regImplicitMr(pd.native, flags));
   return new MemoryRegion(made, pd, flags);
 }
