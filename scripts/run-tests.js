@@ -37,6 +37,7 @@ export async function runTests({ name, projects, device, filters = [], options =
     'run',
     ...projects.flatMap((project) => ['--project', project]),
     ...['--reporter', 'default', '--reporter', 'json', '--outputFile.json', report],
+    ...(device ? ['--reporter', path.join(root, 'scripts/conformance-reporter.js')] : []),
     ...options,
     ...filters,
   ];
