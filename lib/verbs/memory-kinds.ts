@@ -88,18 +88,20 @@ const ODP_SUPPORT_IMPLICIT = 2n;
 /** @internal */
 export function regImplicitMr(pd: ProtectionDomain, access: number): MemoryRegion {
   const flags = checkAccess(access) | Access.ON_DEMAND;
-  const { device } = subjectOf(pd);
-  const { odpGeneralCaps } = pd.context.queryDevice();
-  // rxe says no more than EINVAL.
-  if ((odpGeneralCaps & ODP_SUPPORT_IMPLICIT) === 0n) {
+  try {
+    const made = explaining(subjectOf(pd), none, () => native().regImplicitMr(pd.native, flags));
+    return new MemoryRegion(made, pd, flags);
+  } catch (error) {
+    // rxe of Linux 6.1 says no more than EINVAL.
+    const able = (pd.context.queryDevice().odpGeneralCaps & ODP_SUPPORT_IMPLICIT) !== 0n;
+    if (able || !(error instanceof RdmaError) || error.code !== 'EINVAL') throw error;
+    const { device } = subjectOf(pd);
     throw new RdmaError(
       'ERR_RDMA_UNSUPPORTED',
       `${device} cannot register all memory of a process (odpGeneralCaps): register what is needed`,
-      { device, syscall: 'ibv_reg_mr' },
+      { device, syscall: 'ibv_reg_mr', cause: error },
     );
   }
-  const made = explaining(subjectOf(pd), none, () => native().regImplicitMr(pd.native, flags));
-  return new MemoryRegion(made, pd, flags);
 }
 
 function dmabufArguments(pd: ProtectionDomain, options: DmabufOptions, sync: boolean) {
