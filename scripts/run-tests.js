@@ -21,6 +21,7 @@ export function clearReports(name = '.') {
  * @property {string[]} [filters] parts of a file's path, as vitest understands them
  * @property {string[]} [options] for vitest
  * @property {string} [engine] of the machine with the device
+ * @property {string} [kernel] of that machine
  * @property {string[]} [node] the command that stands for node
  */
 
@@ -28,7 +29,7 @@ export function clearReports(name = '.') {
  * @param {Run} run
  * @returns {Promise<import('./test-report.js').Count>}
  */
-export async function runTests({ name, projects, device, filters = [], options = [], engine, node }) {
+export async function runTests({ name, projects, device, filters = [], options = [], engine, kernel, node }) {
   const report = path.join(reports, name, 'report.json');
   mkdirSync(path.dirname(report), { recursive: true });
   const vitest = [
@@ -37,9 +38,14 @@ export async function runTests({ name, projects, device, filters = [], options =
     'run',
     ...projects.flatMap((project) => ['--project', project]),
     ...['--reporter', 'default', '--reporter', 'json', '--outputFile.json', report],
+    ...(device ? ['--reporter', path.join(root, 'scripts/conformance-reporter.js')] : []),
     ...options,
     ...filters,
   ];
-  const machine = ['--out', path.dirname(report), ...(engine ? ['--engine', engine] : [])];
+  const machine = [
+    ...['--out', path.dirname(report)],
+    ...(engine ? ['--engine', engine] : []),
+    ...(kernel ? ['--kernel', kernel] : []),
+  ];
   return count(report, await runInForeground(device ? onDevice(vitest, machine) : vitest));
 }

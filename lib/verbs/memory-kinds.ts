@@ -82,11 +82,26 @@ export function allocNullMr(pd: ProtectionDomain): MemoryRegion {
   return new MemoryRegion(made, pd, Access.LOCAL_WRITE);
 }
 
+/** Of `odpGeneralCaps`: `IBV_ODP_SUPPORT_IMPLICIT`. */
+const ODP_SUPPORT_IMPLICIT = 2n;
+
 /** @internal */
 export function regImplicitMr(pd: ProtectionDomain, access: number): MemoryRegion {
   const flags = checkAccess(access) | Access.ON_DEMAND;
-  const made = explaining(subjectOf(pd), none, () => native().regImplicitMr(pd.native, flags));
-  return new MemoryRegion(made, pd, flags);
+  try {
+    const made = explaining(subjectOf(pd), none, () => native().regImplicitMr(pd.native, flags));
+    return new MemoryRegion(made, pd, flags);
+  } catch (error) {
+    // rxe of Linux 6.1 says no more than EINVAL.
+    const able = (pd.context.queryDevice().odpGeneralCaps & ODP_SUPPORT_IMPLICIT) !== 0n;
+    if (able || !(error instanceof RdmaError) || error.code !== 'EINVAL') throw error;
+    const { device } = subjectOf(pd);
+    throw new RdmaError(
+      'ERR_RDMA_UNSUPPORTED',
+      `${device} cannot register all memory of a process (odpGeneralCaps): register what is needed`,
+      { device, syscall: 'ibv_reg_mr', cause: error },
+    );
+  }
 }
 
 function dmabufArguments(pd: ProtectionDomain, options: DmabufOptions, sync: boolean) {

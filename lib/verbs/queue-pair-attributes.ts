@@ -100,9 +100,17 @@ interface Field {
   mask: number;
   /** Highest number that fits. */
   max: number;
+  /** Of flags: those that there are. */
+  flags?: number;
 }
 
 const M = QpAttributeMask;
+
+/**
+ * LOCAL_WRITE to REMOTE_ATOMIC; and `IBV_ACCESS_FLUSH_GLOBAL`, `IBV_ACCESS_FLUSH_PERSISTENT`, which the connection manager of Linux 6.2
+ * and newer gives to what it connects.
+ */
+const qpAccess = 0xf | (1 << 8) | (1 << 9);
 
 /** The attributes that are plain numbers. The kernel checks few of these ranges: retry counts above 7 would mean for ever. */
 const numbers: Partial<Record<keyof QueuePairAttributes, Field>> = {
@@ -110,7 +118,7 @@ const numbers: Partial<Record<keyof QueuePairAttributes, Field>> = {
   rqPsn: { word: 'rqPsn', mask: M.RQ_PSN, max: 2 ** 24 - 1 },
   sqPsn: { word: 'sqPsn', mask: M.SQ_PSN, max: 2 ** 24 - 1 },
   destQpNum: { word: 'destQpNum', mask: M.DEST_QPN, max: 2 ** 24 - 1 },
-  qpAccessFlags: { word: 'qpAccessFlags', mask: M.ACCESS_FLAGS, max: 15 },
+  qpAccessFlags: { word: 'qpAccessFlags', mask: M.ACCESS_FLAGS, max: 2 ** 32 - 1, flags: qpAccess },
   pkeyIndex: { word: 'pkeyIndex', mask: M.PKEY_INDEX, max: 2 ** 16 - 1 },
   maxRdAtomic: { word: 'maxRdAtomic', mask: M.MAX_QP_RD_ATOMIC, max: 128 },
   maxDestRdAtomic: { word: 'maxDestRdAtomic', mask: M.MAX_DEST_RD_ATOMIC, max: 128 },
@@ -154,7 +162,10 @@ export function packAttributes(attributes: QueuePairAttributes): { words: Uint32
     if (value === undefined) continue;
     const field = numbers[name];
     if (field !== undefined) {
-      words[place(field.word)] = integer(name, value, 0, field.max);
+      const number = integer(name, value, 0, field.max);
+      if (field.flags !== undefined && (number & ~field.flags) !== 0)
+        throw outOfRange(name, `flags of 0x${field.flags.toString(16)}, or-ed`, value);
+      words[place(field.word)] = number;
       mask |= field.mask;
       continue;
     }

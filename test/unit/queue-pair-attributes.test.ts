@@ -75,6 +75,11 @@ it('gives a hop limit of 64 where none is given', () => {
   expect(unpackAttributes(packAttributes({ ahAttr: { dgid: '::1' } }).words).ahAttr.hopLimit).toBe(64);
 });
 
+it('takes the right to flush, which the connection manager of Linux 6.2 and newer gives', () => {
+  const { words } = packAttributes({ qpAccessFlags: 0x30e });
+  expect(unpackAttributes(words).qpAccessFlags).toBe(0x30e);
+});
+
 // What the kernel takes without a word: retry counts above 7 mean for ever, a QPN of 25 bits loses one.
 describe('refuses what is out of range', () => {
   it.each([
@@ -92,6 +97,7 @@ describe('refuses what is out of range', () => {
     ['pathMtu', 1500],
     ['pathMtu', 8192],
     ['qpAccessFlags', 16],
+    ['qpAccessFlags', 0x40f],
     ['pkeyIndex', 65536],
     ['portNum', 256],
     ['qkey', 2 ** 32],
