@@ -92,6 +92,8 @@ export class CmId extends CmVerbs {
   #release: (() => void) | undefined;
   #ownQp: QueuePair | undefined;
   #mayResolveAgain = false;
+  /** What fails now fails because of that, and nothing is begun anew. */
+  #closing = false;
 
   /** @internal */
   constructor(native: NativeCmId, channel: EventChannel, request?: CmEvent) {
@@ -186,6 +188,7 @@ export class CmId extends CmVerbs {
         });
         break;
       } catch (error) {
+        if (this.#closing) throw closedMeanwhile(error);
         if (error instanceof ConnectionError && error.status === -ETIMEDOUT && this.#mayResolveAgain)
           continue;
         if (error instanceof ConnectionError) this.#state = 'failed';
@@ -617,12 +620,17 @@ export class CmId extends CmVerbs {
 
   /** {@link close} on another thread, after a call on it that is still under way. */
   override async closeAsync(options: CloseOptions = {}): Promise<void> {
-    await this.#attempt.idle;
-    await super.closeAsync(options);
+    this.#closing = true;
+    try {
+      await this.#attempt.idle;
+      await super.closeAsync(options);
+    } finally {
+      this.#closing = false;
+    }
   }
 
   protected override onClosed(): void {
-    const closed = new RdmaError('ERR_RDMA_CLOSED', 'the identifier was closed meanwhile');
+    const closed = closedMeanwhile();
     this.#attempt.fail(closed);
     for (const { settle } of this.#joins.values()) settle(closed);
     this.#requests.end();
@@ -843,6 +851,14 @@ const stateNames: Record<CmIdState, string> = {
   disconnected: 'disconnected',
   failed: 'at its end (a failure, or a rejection)',
 };
+
+function closedMeanwhile(cause?: unknown): RdmaError {
+  return new RdmaError(
+    'ERR_RDMA_CLOSED',
+    'the identifier was closed meanwhile',
+    cause === undefined ? {} : { cause },
+  );
+}
 
 function portSpaceOf(number: number): PortSpace {
   const found = Object.entries(PortSpaceNumber).find(([, value]) => value === number);
